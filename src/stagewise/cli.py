@@ -1,0 +1,310 @@
+"""The command line: the one place that reads arguments and prints."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from contextlib import redirect_stderr, redirect_stdout
+from io import StringIO
+from pathlib import Path
+
+from stagewise.errors import Refused, nearest
+
+PRESETS = "quick, standard or paper"
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Run one command; every refusal is one sentence on standard error and exit code 2."""
+    try:
+        options, rest = _parser().parse_known_args(arguments)
+        if rest and options.act is not _run:
+            raise Refused(f"{options.command}: unknown option {rest[0]!r} (see stagewise {options.command} --help)")
+        return options.act(options, rest)
+    except Refused as refusal:
+        print(f"stagewise: {refusal}", file=sys.stderr)
+        return 2
+    except KeyboardInterrupt:
+        print("\nstagewise: interrupted; the same command goes on from the last checkpoint", file=sys.stderr)
+        return 130
+    except BrokenPipeError:
+        sys.stderr.close()
+        return 1
+
+
+class _Parser(argparse.ArgumentParser):
+    """Errors as one sentence, like all others."""
+
+    def error(self, message):
+        raise Refused(f"{message} (see {self.prog} --help)")
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = _Parser("stagewise", description="How transformers learn to reason, stage by stage.", allow_abbrev=False)
+    commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND", parser_class=_Parser)
+
+    def command(name: str, act, about: str, **more) -> argparse.ArgumentParser:
+        sub = commands.add_parser(name, help=about, description=about, allow_abbrev=False, **more)
+        sub.set_defaults(act=act)
+        return sub
+
+    def places(sub: argparse.ArgumentParser) -> None:
+        sub.add_argument("--runs", type=Path, help="folder of the runs (default: STAGEWISE_RUNS, or runs)")
+
+    listed = command("list", _list, "Show the papers, experiments, studies and claims there are.")
+    listed.add_argument("--json", action="store_true", help="as JSON")
+
+    run = command("run", _run, "Run one experiment or study; its settings are options: --learning_rate 0.05", add_help=False)
+    run.add_argument("name", nargs="?", help="an experiment or study, as in `stagewise list`")
+    run.add_argument("--preset", default="quick", help=PRESETS)
+    run.add_argument("-h", "--help", action="store_true", help="show this, or the settings of the experiment named")
+    places(run)
+
+    reproduce = command("reproduce", _reproduce, "Judge the claims of a paper, one claim, or all of them.")
+    reproduce.add_argument("what", nargs="?", default="all", help="a paper, a claim, or all (default)")
+    reproduce.add_argument("--preset", default="quick", help=PRESETS)
+    reproduce.add_argument("--out", type=Path, help="folder for ledger.json and report.html (default: the runs folder)")
+    reproduce.add_argument("--against", type=Path, help="an earlier ledger.json: show what changed")
+    places(reproduce)
+
+    report = command("report", _report, "Write the report again from the runs that are stored.")
+    report.add_argument("what", nargs="?", default="all", help="a paper, a claim, or all (default)")
+    report.add_argument("--preset", default="quick", help=PRESETS)
+    report.add_argument("--out", type=Path, help="folder for report.html (default: the runs folder)")
+    places(report)
+
+    runs = command("runs", _runs, "List the runs that are stored, and the state of each.")
+    runs.add_argument("--json", action="store_true", help="as JSON")
+    places(runs)
+    return parser
+
+
+def _list(options, _) -> int:
+    from stagewise.lab import catalogue
+
+    papers = catalogue.papers()
+    if options.json:
+        print(json.dumps({
+            "papers": [{"name": p.name, "title": p.title} for p in papers.values()],
+            "experiments": [_experiment_json(n, cls) for n, cls in catalogue.experiments().items()],
+            "studies": [{"name": s.name, "summary": s.summary, "experiment": s.base.name,
+                         "over": {path: list(values) for path, values in s.over.items()}} for s in catalogue.studies().values()],
+            "claims": [{"id": c.id, "paper": c.paper, "source": c.source, "statement": c.statement,
+                        "threshold": c.threshold, "beyond_paper": c.beyond_paper} for c in catalogue.claims().values()],
+        }, indent=1))  # fmt: skip
+        return 0
+    for paper in papers.values():
+        print(f"{paper.name}: {paper.title}\n")
+        rows = [(name, _first_line(cls)) for name, cls in paper.experiments.items()]
+        _table("experiments", rows)
+        _table("studies", [(study.name, study.summary) for study in paper.studies.values()])
+        _table("claims", [(claim.id, f"{claim.source}: {claim.statement}") for claim in paper.claims.values()])
+    return 0
+
+
+def _experiment_json(name, cls) -> dict:
+    from stagewise.lab.settings import to_json
+
+    return {"name": name, "summary": _first_line(cls), "settings": to_json(cls.at("quick"))}
+
+
+def _first_line(cls) -> str:
+    return " ".join((cls.__doc__ or "").split("\n\n")[0].split())
+
+
+def _table(title: str, rows: list[tuple[str, str]]) -> None:
+    import shutil
+
+    if not rows:
+        return
+    wide = max(len(name) for name, _ in rows)
+    room = max(40, shutil.get_terminal_size((120, 24)).columns - wide - 5)
+    print(f"  {title}")
+    for name, text in rows:
+        print(f"    {name:<{wide}} {text if len(text) <= room else text[: room - 1] + '…'}")
+    print()
+
+
+def _run(options, rest) -> int:
+    from stagewise.lab import catalogue
+    from stagewise.lab.experiment import check_preset, choose
+
+    if options.name is None:
+        if options.help:
+            print("usage: stagewise run NAME [--preset quick|standard|paper] [--runs DIR] [--any.setting VALUE]\n\n"
+                  "Run one experiment or study. `stagewise run NAME --help` shows its settings; `stagewise list` the names.")  # fmt: skip
+            return 0
+        raise Refused("run: which experiment? (see stagewise list)")
+    if options.name.startswith("-"):
+        raise Refused("run: the experiment comes first, then its settings")
+    check_preset(options.preset)
+    studies = catalogue.studies()
+    if options.name in studies:
+        if rest:
+            raise Refused(f"{options.name} is a study; its settings are fixed, so {rest[0]!r} cannot be set")
+        return _run_study(options, studies[options.name])
+    cls = choose(catalogue.experiments() | studies, options.name, "experiment")
+    chosen = parse_settings(cls, cls.at(options.preset), rest + (["--help"] if options.help else []))
+    from stagewise.lab import api
+    from stagewise.lab.progress import shown
+
+    done = api.run(chosen, runs=options.runs, progress=shown())
+    for folder in done.folders:
+        print(f"{folder}")
+    _ends(done.trajectory)
+    return 0
+
+
+def _run_study(options, study) -> int:
+    from stagewise.lab import api
+    from stagewise.lab.progress import shown
+
+    gathered = api.run(study.at(options.preset), runs=options.runs, progress=shown())
+    print(f"{study.name}: " + ", ".join(f"{name} {size}" for name, size in gathered.sizes.items()))
+    return 0
+
+
+def _ends(trajectory) -> None:
+    """How the seeds ended, in a few lines."""
+    seeds = trajectory.sizes["seed"]
+    if "diverged_at" in trajectory:
+        gone = int((trajectory.diverged_at >= 0).sum())
+        print(f"{seeds} seeds, {gone} diverged" if gone else f"{seeds} seeds, none diverged")
+    if "outcome" in trajectory:
+        from stagewise.training.flow import OUTCOMES
+
+        for stage in trajectory.stages.values:
+            codes = trajectory.outcome.sel(stages=stage).values.tolist()
+            counts = ", ".join(f"{codes.count(code)} {OUTCOMES[code]}" for code in sorted(set(codes)))
+            when = trajectory.ended.sel(stages=stage).median().item()
+            print(f"stage {stage}: {counts}; median end {when:.4g}")
+    if "loss" in trajectory:
+        last = trajectory.loss.isel(record=-1).median("seed")
+        parts = [f"{kind} {last.sel(kind=kind).item():.4g}" for kind in last.kind.values] if "kind" in last.dims else [f"{last.item():.4g}"]
+        print("final loss, median over seeds: " + ", ".join(parts))
+
+
+def parse_settings(cls, default, arguments: list[str]):
+    """Settings from options, typed by the dataclass. The first wrong option is named in one sentence."""
+    import tyro
+
+    from stagewise.lab.settings import flatten
+
+    known = {f"--{path}" for path in flatten(default)}
+    if "--help" not in arguments:
+        for argument in arguments:
+            option = argument.partition("=")[0]
+            if option.startswith("--") and option.replace("-", "_").replace("__", "--", 1) not in known:
+                raise Refused(f"{cls.name} has no setting {option}{nearest(option, known)} (see stagewise run {cls.name} --help)")
+
+    def parse(some: list[str]):
+        return tyro.cli(cls, prog=f"stagewise run {cls.name}", default=default, args=some, use_underscores=True)
+
+    def parse_quietly(some: list[str]):
+        with redirect_stdout(StringIO()), redirect_stderr(StringIO()):
+            return parse(some)
+
+    if "--help" in arguments:
+        parse(["--help"])
+    try:
+        return parse_quietly(arguments)
+    except SystemExit as stop:
+        if not arguments or not arguments[0].startswith("--"):
+            raise Refused(f"{cls.name}: {arguments[0]!r} is not an option (settings are given as --name value)") from stop
+        starts = [i for i, a in enumerate(arguments) if a.startswith("--")] + [len(arguments)]
+        for begin, end in zip(starts, starts[1:]):
+            try:
+                parse_quietly(arguments[begin:end])
+            except SystemExit:
+                given = " ".join(arguments[begin + 1 : end]) or "nothing"
+                kind = _kind(cls, arguments[begin].partition("=")[0].lstrip("-").replace("-", "_"))
+                raise Refused(f"{cls.name}: {arguments[begin]} takes {kind}, not {given}") from stop
+        raise Refused(f"{cls.name}: {' '.join(arguments)} cannot be read (see stagewise run {cls.name} --help)") from stop
+
+
+def _kind(cls, path: str) -> str:
+    import typing
+
+    for part in path.split("."):
+        cls = typing.get_type_hints(cls)[part]
+    kind = str(cls) if typing.get_args(cls) else cls.__name__
+    return {"int": "a whole number", "float": "a number"}.get(kind, kind.replace("typing.", ""))
+
+
+def _reproduce(options, _) -> int:
+    from stagewise.lab import api
+    from stagewise.lab.files import Damaged, read_json
+    from stagewise.lab.ledger import changes
+    from stagewise.lab.progress import shown
+
+    try:
+        before = read_json(options.against) if options.against else None
+    except Damaged as error:
+        raise Refused(str(error)) from error
+    done = api.reproduce(options.what, options.preset, out=options.out, runs=options.runs, progress=shown())
+    print_ledger(done.entries)
+    if before is not None:
+        lines = changes(before, read_json(done.ledger))
+        print(f"against {options.against}: " + ("; ".join(lines) if lines else "no verdict changed"))
+    print(f"ledger: {done.ledger}\nreport: {done.report}")
+    for line in done.broken:
+        print(f"stagewise: defect in {line}", file=sys.stderr)
+    return 1 if done.broken else 0
+
+
+def _report(options, _) -> int:
+    from stagewise.lab import api
+    from stagewise.lab.experiment import check_preset
+    from stagewise.lab.files import make_folder
+    from stagewise.lab.ledger import judge_all
+    from stagewise.lab.progress import shown
+    from stagewise.lab.runs import runs_root
+
+    check_preset(options.preset)
+    chosen = api.claims_named(options.what)
+    root = make_folder(options.runs or runs_root())
+    target = make_folder(options.out or root)
+    entries = judge_all(chosen, options.preset, root, shown())
+    print(f"report: {api.write_report(entries, options.preset, root, target, shown())}")
+    return 0
+
+
+def print_ledger(entries) -> None:
+    """The ledger as a table."""
+    from rich.console import Console
+    from rich.table import Table
+
+    from stagewise.lab.report import number
+
+    colours = {"holds": "green", "fails": "red", "inconclusive": "yellow", "untested": "dim"}
+    table = Table(box=None, pad_edge=False)
+    for column in ("claim", "source", "verdict", "measured", "seeds", "control"):
+        table.add_column(column, overflow="fold")
+    for entry in entries:
+        outcome = entry.verdict.outcome
+        measured = "\n".join(f"{name} {number(value)}" for name, value in entry.verdict.measured.items())
+        table.add_row(entry.claim.id, entry.claim.source, f"[{colours[outcome]}]{outcome}[/]", measured.replace("[", "\\["),
+                      str(entry.verdict.seeds), entry.control.outcome)  # fmt: skip
+    console = Console(width=None if sys.stdout.isatty() else 140)
+    console.print(table)
+    counts = [f"{sum(e.verdict.outcome == name for e in entries)} {name}" for name in colours]
+    console.print(f"{len(entries)} claims: " + ", ".join(counts))
+
+
+def _runs(options, _) -> int:
+    from stagewise.lab import catalogue
+    from stagewise.lab.runs import listing, runs_root
+
+    found = listing(options.runs or runs_root(), catalogue.experiments())
+    if options.json:
+        print(json.dumps([vars(run) | {"folder": str(run.folder)} for run in found], indent=1))
+        return 0
+    for run in found:
+        seconds = f"{run.seconds:8.1f} s" if run.seconds is not None else " " * 10
+        print(f"{run.experiment:<24} seeds {run.seeds[0]}-{run.seeds[1] - 1:<4} {run.state:<12} {seconds}  {run.folder}")
+    print(f"{len(found)} runs in {options.runs or runs_root()}")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

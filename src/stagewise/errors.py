@@ -1,0 +1,19 @@
+"""What the user did that cannot be done, said in one sentence."""
+
+
+class Refused(Exception):
+    """A request that is refused before any work starts; its message names the cause and the way out."""
+
+
+def require(condition: bool, message: str) -> None:
+    """Refuse with `message` unless `condition` holds."""
+    if not condition:
+        raise Refused(message)
+
+
+def nearest(name: str, known) -> str:
+    """A hint at the known name that `name` was probably meant to be, or an empty string."""
+    from difflib import get_close_matches
+
+    close = get_close_matches(name, list(known), n=1, cutoff=0.5)
+    return f" (did you mean {close[0]}?)" if close else ""

@@ -1,0 +1,1 @@
+"""The lab runs papers without knowing which: experiments, run folders, claims, ledger, report."""

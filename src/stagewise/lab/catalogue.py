@@ -1,0 +1,86 @@
+"""What there is: papers, experiments, studies, claims and figures, found by looking into `papers/`."""
+
+from __future__ import annotations
+
+import pkgutil
+from dataclasses import dataclass
+from functools import lru_cache
+from importlib import import_module
+from importlib.util import find_spec
+from types import ModuleType
+from typing import Iterator
+
+import stagewise.papers
+from stagewise.lab.claims import Claim
+from stagewise.lab.experiment import Experiment
+from stagewise.lab.study import Study
+
+
+@dataclass(frozen=True)
+class Paper:
+    """A paper's folder, read."""
+
+    name: str
+    title: str
+    story: str
+    experiments: dict[str, type[Experiment]]
+    studies: dict[str, Study]
+    claims: dict[str, Claim]
+
+    def figures(self) -> dict:
+        """The paper's figures; imports the chart library."""
+        from stagewise.lab.figures import Figure
+
+        return {figure.id: figure for figure in _of_kind(f"stagewise.papers.{self.name}.figures", Figure)}
+
+
+@lru_cache(maxsize=None)
+def papers() -> dict[str, Paper]:
+    """Every paper that exists, by name."""
+    names = [module.name for module in pkgutil.iter_modules(stagewise.papers.__path__) if module.ispkg]
+    return {name: _read(name) for name in names}
+
+
+def experiments() -> dict[str, type[Experiment]]:
+    return {name: cls for paper in papers().values() for name, cls in paper.experiments.items()}
+
+
+def studies() -> dict[str, Study]:
+    return {name: study for paper in papers().values() for name, study in paper.studies.items()}
+
+
+def claims() -> dict[str, Claim]:
+    return {name: claim for paper in papers().values() for name, claim in paper.claims.items()}
+
+
+def _read(name: str) -> Paper:
+    room = f"stagewise.papers.{name}"
+    about = import_module(room)
+    classes = [value for value in vars(import_module(f"{room}.experiments")).values() if _is_experiment(value)]
+    return Paper(
+        name,
+        about.TITLE,
+        about.__doc__ or "",
+        {cls.name: cls for cls in classes},
+        {study.name: study for study in _of_kind(f"{room}.experiments", Study)},
+        {claim.id: claim for claim in _of_kind(f"{room}.claims", Claim)},
+    )
+
+
+def _is_experiment(value: object) -> bool:
+    return isinstance(value, type) and issubclass(value, Experiment) and "name" in vars(value)
+
+
+def _of_kind(room: str, kind: type) -> list:
+    found = {id(value): value for module in _modules(room) for value in vars(module).values() if isinstance(value, kind)}
+    return list(found.values())
+
+
+def _modules(room: str) -> Iterator[ModuleType]:
+    """A module and, if it is a folder, the modules in it."""
+    if find_spec(room) is None:
+        return
+    module = import_module(room)
+    yield module
+    for inner in pkgutil.iter_modules(getattr(module, "__path__", [])):
+        yield import_module(f"{room}.{inner.name}")

@@ -1,0 +1,50 @@
+"""Figures: charts of trajectories, each beside what the paper shows in words."""
+
+from __future__ import annotations
+
+import inspect
+from dataclasses import dataclass
+from typing import Any, Callable, Mapping
+
+import altair as alt
+
+from stagewise.lab.experiment import Plan
+from stagewise.lab.study import Study
+
+COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000", "#F0E442")
+"""Okabe and Ito's palette: told apart by people with any kind of colour vision."""
+
+
+@dataclass(frozen=True)
+class Figure:
+    """A chart and its story. `shows` is what one should see; `paper_shows` what the paper's figure shows."""
+
+    id: str
+    source: str
+    shows: str
+    paper_shows: str
+    needs: Mapping[str, Any]
+    draw: Callable[..., alt.TopLevelMixin]
+
+    def needs_at(self, preset: str) -> dict[str, Any]:
+        return {name: need.at(preset) if isinstance(need, (Plan, Study)) else need for name, need in self.needs.items()}
+
+
+def figure(id: str, *, source: str, paper_shows: str, needs: Mapping[str, Any]):
+    """Make a figure of a function from trajectories to a chart; its docstring says what one should see."""
+
+    def make(draw: Callable[..., alt.TopLevelMixin]) -> Figure:
+        return Figure(id, source, " ".join(inspect.cleandoc(draw.__doc__ or "").split()), paper_shows, needs, draw)
+
+    return make
+
+
+def styled(chart: alt.TopLevelMixin) -> alt.TopLevelMixin:
+    """One look for all figures, readable at column width."""
+    return (
+        chart.configure_axis(labelFontSize=11, titleFontSize=12, titleFontWeight="normal", gridColor="#e8e8e8")
+        .configure_legend(labelFontSize=11, titleFontSize=11)
+        .configure_title(fontSize=12, fontWeight="normal", anchor="start")
+        .configure_range(category=list(COLOURS))
+        .configure_view(strokeOpacity=0)
+    )

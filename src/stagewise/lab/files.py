@@ -1,0 +1,101 @@
+"""Files that are whole or not there: written beside their place and renamed, read with their digests checked."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import tempfile
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Callable, Mapping
+
+from stagewise.errors import Refused
+
+if TYPE_CHECKING:
+    import numpy as np
+
+
+class Damaged(Exception):
+    """A file does not hold what was written to it."""
+
+
+def sha256(data: bytes) -> str:
+    return hashlib.sha256(data).hexdigest()
+
+
+def write(path: Path, fill: bytes | Callable[[Path], None]) -> str:
+    """Write a whole file, or none, and return its digest. `fill` is the content, or writes it at the path given."""
+    try:
+        handle, name = tempfile.mkstemp(prefix=f".{path.name}.", suffix=".part", dir=path.parent)
+        os.close(handle)
+        beside = Path(name)
+        try:
+            beside.write_bytes(fill) if isinstance(fill, bytes) else fill(beside)
+            with open(beside, "rb") as written:
+                os.fsync(written.fileno())
+                content = hashlib.file_digest(written, "sha256").hexdigest()
+            os.chmod(beside, 0o666 & ~_umask())
+            os.replace(beside, path)
+        finally:
+            beside.unlink(missing_ok=True)
+        return content
+    except OSError as error:
+        raise Refused(f"cannot write {path}: {error.strerror or error}; what was finished before is kept") from error
+
+
+def write_json(path: Path, value: Any) -> str:
+    return write(path, (json.dumps(value, indent=1, allow_nan=False) + "\n").encode())
+
+
+def read_json(path: Path) -> Any:
+    try:
+        return json.loads(path.read_bytes())
+    except (OSError, ValueError) as error:
+        raise Damaged(f"{path} cannot be read: {error}") from error
+
+
+def save_arrays(path: Path, arrays: Mapping[str, np.ndarray], about: Mapping[str, str]) -> str:
+    """Named arrays with a digest of their own inside, so that a flipped bit is noticed."""
+    import numpy as np
+    from safetensors.numpy import save
+
+    arrays = {name: np.ascontiguousarray(array) for name, array in arrays.items()}
+    return write(path, save(arrays, metadata=dict(about) | {"digest": _digest_of(arrays, about)}))
+
+
+def load_arrays(path: Path) -> tuple[dict[str, np.ndarray], dict[str, str]]:
+    from safetensors import SafetensorError, safe_open
+
+    try:
+        with safe_open(path, framework="numpy") as opened:
+            about = dict(opened.metadata() or {})
+            arrays = {name: opened.get_tensor(name) for name in opened.keys()}
+    except (OSError, SafetensorError, ValueError) as error:
+        raise Damaged(f"{path} cannot be read: {error}") from error
+    if about.pop("digest", None) != _digest_of(arrays, about):
+        raise Damaged(f"{path} does not match its digest")
+    return arrays, about
+
+
+def make_folder(path: Path) -> Path:
+    """Create a folder, or refuse in one sentence."""
+    try:
+        path.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise Refused(f"cannot create the folder {path}: {error.strerror}") from error
+    if not os.access(path, os.W_OK):
+        raise Refused(f"cannot write to the folder {path}: choose another with --out or STAGEWISE_RUNS")
+    return path
+
+
+def _digest_of(arrays: Mapping[str, np.ndarray], about: Mapping[str, str]) -> str:
+    whole = hashlib.sha256(json.dumps(dict(about), sort_keys=True).encode())
+    for name in sorted(arrays):
+        whole.update(f"{name}{arrays[name].dtype}{arrays[name].shape}".encode() + arrays[name].tobytes())
+    return whole.hexdigest()
+
+
+def _umask() -> int:
+    current = os.umask(0)
+    os.umask(current)
+    return current

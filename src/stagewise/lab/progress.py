@@ -1,0 +1,71 @@
+"""How long work is shown: bars on a terminal, plain lines elsewhere, nothing from Python unless asked."""
+
+from __future__ import annotations
+
+import sys
+import time
+
+
+class Silent:
+    """Shows nothing."""
+
+    def begin(self, label: str, chunks: int) -> None: ...
+
+    def advance(self, stage: str, steps: int, seconds: float) -> None: ...
+
+    def end(self) -> None: ...
+
+    def note(self, text: str) -> None: ...
+
+
+class Lines(Silent):
+    """One line when a run begins, one at most every ten seconds, one when it ends."""
+
+    def begin(self, label, chunks):
+        self.label, self.chunks, self.done, self.since, self.shown = label, chunks, 0, time.monotonic(), time.monotonic()
+
+    def advance(self, stage, steps, seconds):
+        self.done += 1
+        if time.monotonic() - self.shown > 10:
+            self.shown = time.monotonic()
+            rate = f", {steps / seconds:,.0f} steps/s" if steps else ""
+            print(f"  {self.label}: {stage}, {self.done}/{self.chunks}{rate}", file=sys.stderr, flush=True)
+
+    def end(self):
+        print(f"  {self.label}: {time.monotonic() - self.since:.1f} s", file=sys.stderr, flush=True)
+
+    def note(self, text):
+        print(f"  {text}", file=sys.stderr, flush=True)
+
+
+class Bars(Silent):
+    """A bar with the stage, steps a second over all seeds, and the time left."""
+
+    def __init__(self):
+        from rich.console import Console
+        from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+
+        self.bars = Progress(
+            TextColumn("{task.description}"), BarColumn(bar_width=24), TextColumn("{task.fields[stage]}"),
+            TextColumn("{task.fields[rate]}"), TimeElapsedColumn(), TimeRemainingColumn(), console=Console(stderr=True),
+        )  # fmt: skip
+
+    def begin(self, label, chunks):
+        self.bars.start()
+        self.task = self.bars.add_task(label, total=chunks, stage="compiling", rate="")
+
+    def advance(self, stage, steps, seconds):
+        rate = f"{steps / seconds:,.0f} steps/s" if steps else ""
+        self.bars.update(self.task, advance=1, stage=stage, rate=rate)
+
+    def end(self):
+        self.bars.update(self.task, completed=self.bars.tasks[-1].total, stage="done")
+        self.bars.stop()
+
+    def note(self, text):
+        self.bars.console.print(text, style="yellow")
+
+
+def shown() -> Silent:
+    """Bars where a person watches, lines elsewhere."""
+    return Bars() if sys.stderr.isatty() else Lines()

@@ -1,0 +1,125 @@
+"""Where a result came from: which code, which versions, which machine. Reads source files; imports nothing heavy."""
+
+from __future__ import annotations
+
+import ast
+import hashlib
+import os
+import platform
+import subprocess
+from functools import lru_cache
+from importlib.metadata import PackageNotFoundError, version
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+PACKAGES = ("jax", "jaxlib", "numpy", "equinox", "optax", "diffrax")
+"""Whose version may change a number."""
+
+UNUSED_BY_RUNS = ("stagewise.lab", "stagewise.cli", "stagewise.errors", "stagewise.lazy")
+
+
+@lru_cache(maxsize=None)
+def code_digest(module: str, without: frozenset[str] = frozenset()) -> str:
+    """Digest of a module, of every stagewise module it imports, however indirectly, and of the versions that matter.
+
+    Comments and docstrings do not count: a run is stale when what computed it has changed, not how it is told.
+    `without` names classes of the module itself that this run does not use."""
+    sources = {name: _code(name, without if name == module else frozenset()) for name in sorted(_reachable(module))}
+    whole = hashlib.sha256(repr([(name, versions()[name]) for name in PACKAGES]).encode())
+    for name, code in sources.items():
+        whole.update(name.encode() + code.encode())
+    return whole.hexdigest()[:8]
+
+
+@lru_cache(maxsize=None)
+def versions() -> dict[str, str]:
+    found = {}
+    for name in ("stagewise", *PACKAGES):
+        try:
+            found[name] = version(name)
+        except PackageNotFoundError:
+            found[name] = "not installed"
+    return found
+
+
+def environment() -> dict[str, Any]:
+    """The machine and the versions, for `environment.json`."""
+    return {
+        "versions": versions(),
+        "python": platform.python_version(),
+        "platform": platform.platform(),
+        "processor": _processor(),
+        "cores": len(os.sched_getaffinity(0)),
+        "threads": os.environ.get("XLA_FLAGS", "") or "default",
+        "commit": _commit(),
+    }
+
+
+def _reachable(module: str) -> set[str]:
+    found, waiting = set(), [module]
+    while waiting:
+        name = waiting.pop()
+        if name in found or any(name == u or name.startswith(u + ".") for u in UNUSED_BY_RUNS):
+            continue
+        found.add(name)
+        waiting += [other for other in _imports(name) if other.startswith("stagewise.")]
+    return found
+
+
+@lru_cache(maxsize=None)
+def _tree(name: str) -> ast.Module:
+    return ast.parse(Path(find_spec(name).origin).read_text())
+
+
+def _imports(name: str) -> set[str]:
+    package = name if find_spec(name).submodule_search_locations else name.rpartition(".")[0]
+    modules = set()
+    for node in ast.walk(_tree(name)):
+        if isinstance(node, ast.Import):
+            modules |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom):
+            above = package.rsplit(".", node.level - 1)[0] if node.level else ""
+            base = ".".join(part for part in (above, node.module) if part)
+            modules |= {base} | {f"{base}.{alias.name}" for alias in node.names}
+    return {m for m in modules if m.startswith("stagewise.") and _is_module(m)}
+
+
+def _is_module(name: str) -> bool:
+    try:
+        return find_spec(name) is not None
+    except ModuleNotFoundError:
+        return False
+
+
+def _code(name: str, without: frozenset[str]) -> str:
+    tree = ast.parse(ast.unparse(_tree(name)))
+    tree.body = [node for node in tree.body if not (isinstance(node, ast.ClassDef) and node.name in without)]
+    for node in ast.walk(tree):
+        body = getattr(node, "body", None)
+        if isinstance(body, list):
+            node.body = [part for part in body if not _is_text(part)]
+    return ast.dump(tree)
+
+
+def _is_text(node: ast.AST) -> bool:
+    return isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant) and isinstance(node.value.value, str)
+
+
+def _processor() -> str:
+    try:
+        lines = Path("/proc/cpuinfo").read_text().splitlines()
+        return next((line.partition(":")[2].strip() for line in lines if line.startswith("model name")), "unknown")
+    except OSError:
+        return platform.processor() or "unknown"
+
+
+@lru_cache(maxsize=None)
+def _commit() -> str:
+    here = Path(__file__).parent
+    try:
+        head = subprocess.run(["git", "-C", here, "rev-parse", "HEAD"], capture_output=True, text=True, timeout=5)
+        dirty = subprocess.run(["git", "-C", here, "status", "--porcelain", "-uno"], capture_output=True, timeout=5)
+    except (OSError, subprocess.SubprocessError):
+        return "unknown"
+    return head.stdout.strip() + ("+" if dirty.stdout.strip() else "") if head.returncode == 0 else "unknown"

@@ -1,0 +1,231 @@
+"""Run folders: runs/<experiment>/<settings>/<seeds>.<code>/, each a block of seeds, whole or unfinished.
+
+`result.json` is written last, with the digests of the others; a folder without it is unfinished and goes on from its
+checkpoint. The folder's name carries a digest of the code, so a run made by other code is another folder, kept."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import re
+import sys
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import datetime, timezone
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Iterator
+
+from stagewise.errors import Refused
+from stagewise.lab.experiment import Experiment
+from stagewise.lab.files import Damaged, load_arrays, make_folder, read_json, save_arrays, sha256, write, write_json
+from stagewise.lab.provenance import code_digest, environment
+from stagewise.lab.settings import from_json
+
+if TYPE_CHECKING:
+    import numpy as np
+    import xarray as xr
+
+FORMAT = 1
+FINAL = "final"  # instead of a chunk, in the checkpoint of a finished run: the state without its records
+_BLOCK = re.compile(r"seeds-(\d+)-(\d+)\.([0-9a-f]{8})$")
+
+
+def runs_root() -> Path:
+    """Where runs are kept: STAGEWISE_RUNS, or `runs` in the current folder."""
+    return Path(os.environ.get("STAGEWISE_RUNS", "runs"))
+
+
+def code_of(experiment: type[Experiment]) -> str:
+    """Digest of the code behind an experiment; its neighbours in the same file do not count."""
+    module = sys.modules[experiment.__module__]
+    others = {
+        name for name, value in vars(module).items()
+        if isinstance(value, type) and issubclass(value, Experiment) and value not in experiment.__mro__
+    }  # fmt: skip
+    return code_digest(experiment.__module__, frozenset(others))
+
+
+@dataclass(frozen=True)
+class Block:
+    """Seeds first..last-1 of one experiment, in their folder."""
+
+    experiment: Experiment
+    first: int
+    last: int
+    folder: Path
+
+    @property
+    def config(self) -> dict[str, Any]:
+        return {"format": FORMAT, "experiment": self.experiment.name, "settings": self.experiment.stored(),
+                "seeds": [self.first, self.last], "code": code_of(type(self.experiment))}  # fmt: skip
+
+    def prepare(self) -> None:
+        make_folder(self.folder)
+        for stray in self.folder.glob(".*.part"):
+            stray.unlink(missing_ok=True)  # what a killed writer left beside its place
+        write_json(self.folder / "config.json", self.config)
+        write_json(self.folder / "environment.json", environment())
+
+    def save_checkpoint(self, arrays: dict[str, np.ndarray], chunk: int | str, seconds: float) -> None:
+        """Save the state after `chunk` chunks; the one before stays as `previous.safetensors` until the run is finished.
+
+        Blocks that run together save one after another, and a kill may come in between: the state before is one
+        that all of them have."""
+        path = self.folder / "checkpoint.safetensors"
+        if path.exists():
+            path.replace(self.folder / "previous.safetensors")
+        save_arrays(path, arrays, {"chunk": str(chunk), "seconds": repr(seconds)})
+
+    def checkpoints(self, note) -> dict[int, tuple[dict[str, np.ndarray], float]]:
+        """Saved states by chunk. A damaged file is set aside under another name, and `note` is told."""
+        found = {}
+        for name in ("previous.safetensors", "checkpoint.safetensors"):
+            path = self.folder / name
+            if path.exists():
+                try:
+                    arrays, about = load_arrays(path)
+                    if about["chunk"] != FINAL:
+                        found[int(about["chunk"])] = arrays, float(about["seconds"])
+                except (Damaged, KeyError, ValueError) as error:
+                    note(f"{error}; it is set aside and the run goes on from its last good state")
+                    path.replace(path.with_name(f"damaged-{_now()}-{name}"))
+        return found
+
+    def finish(self, trajectory: xr.Dataset, state: dict[str, np.ndarray], seconds: float) -> None:
+        """Write the trajectory, the final state, and last of all the result."""
+        write(self.folder / "trajectory.nc", lambda path: trajectory.to_netcdf(path, engine="h5netcdf"))
+        self.save_checkpoint(state, FINAL, seconds)
+        names = ("config.json", "environment.json", "trajectory.nc", "checkpoint.safetensors")
+        files = {name: sha256((self.folder / name).read_bytes()) for name in names}
+        write_json(self.folder / "result.json", {"format": FORMAT, "finished": _now(), "seconds": seconds, "files": files})
+        (self.folder / "previous.safetensors").unlink(missing_ok=True)
+
+    @property
+    def finished(self) -> bool:
+        return (self.folder / "result.json").exists()
+
+    def check(self) -> None:
+        """Raise Damaged unless every file is as it was written."""
+        result = read_json(self.folder / "result.json")
+        try:
+            for name, digest in result["files"].items():
+                if sha256((self.folder / name).read_bytes()) != digest:
+                    raise Damaged(f"{self.folder / name} does not match its digest")
+        except (OSError, KeyError, TypeError, AttributeError) as error:
+            raise Damaged(f"{self.folder} is incomplete: {error}") from error
+
+    def set_aside(self) -> Path:
+        """Rename a damaged folder, so that nothing is lost and the run can be made again."""
+        aside = self.folder.with_name(f"damaged-{_now()}-{self.folder.name}")
+        self.folder.rename(aside)
+        return aside
+
+    def trajectory(self) -> xr.Dataset:
+        import xarray as xr
+
+        return xr.load_dataset(self.folder / "trajectory.nc", engine="h5netcdf")
+
+    def final_state(self) -> dict[str, np.ndarray]:
+        return load_arrays(self.folder / "checkpoint.safetensors")[0]
+
+    @property
+    def seconds(self) -> float:
+        return float(read_json(self.folder / "result.json")["seconds"])
+
+    @contextmanager
+    def locked(self, waiting) -> Iterator[None]:
+        """Hold the block alone; `waiting()` is called once if another process has it. A killed process lets go."""
+        make_folder(self.folder.parent)
+        path = self.folder.parent / f".{self.folder.name}.lock"
+        try:
+            handle = open(path, "w")
+        except OSError as error:
+            raise Refused(f"cannot write {path}: {error.strerror}") from error
+        with handle:
+            try:
+                fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                waiting()
+                fcntl.flock(handle, fcntl.LOCK_EX)
+            yield
+
+
+def blocks(experiment: Experiment, root: Path) -> list[Block]:
+    """The blocks that cover an experiment's seeds: what is there already, then what is missing."""
+    parent, code = root / experiment.name / experiment.digest, code_of(type(experiment))
+    there = []
+    for folder in parent.glob(f"seeds-*.{code}"):
+        if match := _BLOCK.match(folder.name):
+            there.append((int(match[1]), int(match[2]), folder))
+    found, covered = [], 0
+    while covered < experiment.lanes:
+        known = [entry for entry in there if entry[0] == covered]
+        if known:
+            first, last, folder = max(known)
+        else:
+            first, last = covered, min(experiment.lanes, covered + experiment.seeds_per_block)
+            folder = parent / f"seeds-{first}-{last}.{code}"
+        found.append(Block(experiment, first, last, folder))
+        covered = last
+    return found
+
+
+def read_block(folder: Path, experiments: dict[str, type[Experiment]]) -> Block:
+    """The block in a folder that the user names; refused if it is not one or cannot be read."""
+    if not (folder / "config.json").exists():
+        raise Refused(f"{folder} is not a run folder: it has no config.json")
+    try:
+        config = read_json(folder / "config.json")
+        if config["format"] > FORMAT:
+            raise Refused(f"{folder} was written by a newer stagewise (format {config['format']}); update stagewise")
+        name, (first, last) = config["experiment"], config["seeds"]
+        if name not in experiments:
+            raise Refused(f"{folder} is a run of {name!r}, which this stagewise does not have")
+        experiment = from_json(experiments[name], config["settings"] | {"seeds": last})
+    except (Damaged, KeyError, TypeError, ValueError) as error:
+        raise Refused(f"{folder} is damaged: {error}") from error
+    return Block(experiment, first, last, folder)
+
+
+@dataclass(frozen=True)
+class Listed:
+    """A line of `stagewise runs`."""
+
+    folder: Path
+    experiment: str
+    settings: dict[str, Any]
+    seeds: tuple[int, int]
+    state: str  # finished, unfinished, stale, damaged or unreadable
+    seconds: float | None
+    finished: str | None
+
+
+def listing(root: Path, experiments: dict[str, type[Experiment]]) -> list[Listed]:
+    """Every run folder below the root, whatever its state; none is an obstacle."""
+    return [_listed(config.parent, experiments) for config in sorted(root.glob("*/*/*/config.json"))]
+
+
+def _listed(folder: Path, experiments) -> Listed:
+    name, seeds, settings, seconds, finished = folder.parent.parent.name, (0, 0), {}, None, None
+    try:
+        config = read_json(folder / "config.json")
+        if config["format"] > FORMAT:
+            return Listed(folder, name, {}, seeds, f"unreadable (format {config['format']})", None, None)
+        name, seeds, settings = config["experiment"], tuple(config["seeds"]), config["settings"]
+        state = "unfinished"
+        if (folder / "result.json").exists():
+            result = read_json(folder / "result.json")
+            state, seconds, finished = "finished", result["seconds"], result["finished"]
+        if folder.name.startswith("damaged-"):
+            state = "damaged"
+        elif name not in experiments:
+            state = "unreadable (unknown experiment)"
+        elif config["code"] != code_of(experiments[name]):
+            state = "stale"
+    except (Damaged, KeyError, TypeError, ValueError):
+        state = "damaged"
+    return Listed(folder, name, settings, seeds, state, seconds, finished)
+
+
+def _now() -> str:
+    return datetime.now(timezone.utc).strftime("%Y-%m-%dT%H-%M-%S.%fZ")

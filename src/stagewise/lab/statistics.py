@@ -1,0 +1,120 @@
+"""Verdicts by one rule: a claim holds if the 95 % interval lies wholly on the side it says, fails if wholly on the
+other, and is inconclusive otherwise. Shares use Wilson's interval, medians the bootstrap, trends a fitted slope."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any, Mapping
+
+import numpy as np
+
+HOLDS, FAILS, INCONCLUSIVE, UNTESTED = "holds", "fails", "inconclusive", "untested"
+LEAST_SEEDS = 6  # for a bootstrap interval
+
+
+@dataclass(frozen=True)
+class Interval:
+    """A measured value with its 95 % interval; for an exact check all three are the same."""
+
+    value: float
+    low: float
+    high: float
+
+    @classmethod
+    def exact(cls, value: float) -> Interval:
+        return cls(float(value), float(value), float(value))
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """An outcome, the figures behind it, and over how many seeds (or `exact`)."""
+
+    outcome: str
+    measured: Mapping[str, Interval]
+    seeds: int | str
+    why: str = ""
+
+    def also(self, **figures: float) -> Verdict:
+        """The same verdict with further figures shown beside it."""
+        shown = {name: value if isinstance(value, Interval) else Interval.exact(value) for name, value in figures.items()}
+        return Verdict(self.outcome, dict(self.measured) | shown, self.seeds, self.why)
+
+
+def untested(why: str) -> Verdict:
+    return Verdict(UNTESTED, {}, 0, why)
+
+
+def all_of(*verdicts: Verdict) -> Verdict:
+    """Several conditions at once: fails if one fails, holds if all hold."""
+    outcomes = [verdict.outcome for verdict in verdicts]
+    outcome = next((o for o in (UNTESTED, FAILS, INCONCLUSIVE) if o in outcomes), HOLDS)
+    measured = {name: value for verdict in verdicts for name, value in verdict.measured.items()}
+    numbers = [verdict.seeds for verdict in verdicts if verdict.seeds != "exact"]
+    why = "; ".join(verdict.why for verdict in verdicts if verdict.why)
+    return Verdict(outcome, measured, min(numbers) if numbers else "exact", why)
+
+
+def exactly(name: str, value: float, *, at_least: float = -math.inf, at_most: float = math.inf) -> Verdict:
+    """A deterministic check: an identity, a closed form, an infinite-width system."""
+    value = float(value)
+    return Verdict(HOLDS if at_least <= value <= at_most else FAILS, {name: Interval.exact(value)}, "exact")
+
+
+def share_of_seeds(name: str, happened: Any, *, more_than: float = 0.5, less_than: float | None = None) -> Verdict:
+    """The share of seeds in which something happened, against one half unless said otherwise."""
+    from scipy.stats import binomtest
+
+    happened = np.asarray(happened, bool)
+    seeds, times = happened.size, int(happened.sum())
+    wilson = binomtest(times, seeds).proportion_ci(0.95, "wilson")
+    measured = Interval(times / seeds, float(wilson.low), float(wilson.high))
+    if less_than is None:
+        outcome = _side(measured, more_than, math.inf)
+    else:
+        outcome = _side(measured, -math.inf, less_than)
+    return Verdict(outcome if seeds > 1 else INCONCLUSIVE, {name: measured}, seeds)
+
+
+def median_over_seeds(name: str, values: Any, *, at_least: float = -math.inf, at_most: float = math.inf) -> Verdict:
+    """The median over seeds. A seed that has no value (it diverged, it never got there) counts against the claim."""
+    values = np.asarray(values, float).ravel()
+    worst = math.inf if at_most < math.inf else -math.inf
+    values = np.where(np.isnan(values), worst, values)
+    measured = median_interval(values)
+    outcome = _side(measured, at_least, at_most)
+    if values.size < LEAST_SEEDS:
+        outcome = INCONCLUSIVE
+    return Verdict(outcome, {name: measured}, int(values.size), "" if values.size >= LEAST_SEEDS else "too few seeds")
+
+
+def median_interval(values: np.ndarray, resamples: int = 2000) -> Interval:
+    """Percentile bootstrap of the median, the same every time for the same values."""
+    drawn = np.random.default_rng(0).integers(0, values.size, (resamples, values.size))
+    with np.errstate(invalid="ignore"):
+        medians = np.sort(np.median(values[drawn], axis=1))
+        middle = float(np.median(values))
+    return Interval(middle, float(medians[int(0.025 * resamples)]), float(medians[int(0.975 * resamples) - 1]))
+
+
+def slope(name: str, x: Any, y: Any, *, at_least: float = -math.inf, at_most: float = math.inf) -> Verdict:
+    """The slope of y on x by least squares, with the interval of the fit.
+
+    `y` is one value for each x (a deterministic curve), or an array (seed, x), whose points are fitted together."""
+    from scipy.stats import linregress, t
+
+    y = np.asarray(y, float)
+    x = np.broadcast_to(np.asarray(x, float), y.shape)
+    seeds = len(y) if y.ndim == 2 else "exact"
+    if not np.all(np.isfinite(y)):
+        return Verdict(INCONCLUSIVE, {name: Interval(math.nan, -math.inf, math.inf)}, seeds, "some points are missing")
+    fit = linregress(x.ravel(), y.ravel())
+    half = float(t.ppf(0.975, y.size - 2) * fit.stderr) if y.size > 2 else math.inf
+    measured = Interval(float(fit.slope), float(fit.slope - half), float(fit.slope + half))
+    return Verdict(_side(measured, at_least, at_most), {name: measured}, seeds)
+
+
+def _side(measured: Interval, at_least: float, at_most: float) -> str:
+    if at_least <= measured.low and measured.high <= at_most:
+        return HOLDS
+    return FAILS if measured.high < at_least or measured.low > at_most else INCONCLUSIVE

@@ -1,0 +1,18 @@
+"""jax and jax.numpy, imported when first used.
+
+Settings, tasks and claims are plain values that `stagewise list` reads; importing jax takes a second,
+so the modules that hold them take it from here."""
+
+from importlib import import_module
+
+
+class _Lazy:
+    def __init__(self, module: str):
+        self._module = module
+
+    def __getattr__(self, name: str):
+        return getattr(import_module(self._module), name)
+
+
+jax = _Lazy("jax")
+jnp = _Lazy("jax.numpy")

@@ -1,0 +1,1 @@
+"""Architectures: each returns outputs and, when asked, its named attention patterns."""

@@ -1,0 +1,1 @@
+"""The papers: each folder assembles tasks, models, training and probes into experiments, claims and figures."""

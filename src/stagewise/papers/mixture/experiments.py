@@ -1,0 +1,162 @@
+"""The mixture paper's training runs: all weights at once (Section 3.1), and in three stages (Algorithm 1)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+from stagewise.errors import require
+from stagewise.lab.experiment import Experiment
+from stagewise.lab.study import Study
+from stagewise.lazy import jnp
+from stagewise.tasks.mixture import Mixture
+
+
+@dataclass(frozen=True)
+class TwoHeadTraining(Experiment):
+    """What all of the paper's runs share: the task, the width, and how weights start."""
+
+    task: Mixture = Mixture()
+    width: int | Literal["infinite"] = 128  # m, the rows of the key and query matrices
+    initial_scale: float = 0.1  # omega: entries of keys and queries are N(0, omega^2 / m)
+    bias: float = 0.5  # b, shared by the heads and never trained
+
+    def __post_init__(self):
+        super().__post_init__()
+        wide = self.width == "infinite" or (isinstance(self.width, int) and self.width >= 1)
+        require(wide, f"{self.name}: width must be at least 1, or infinite, not {self.width} (set --width)")
+        require(self.initial_scale >= 0, f"{self.name}: initial_scale must not be negative, not {self.initial_scale}")
+
+    @property
+    def deterministic(self) -> bool:
+        return self.width == "infinite"
+
+    def model(self, state):
+        from stagewise.models.two_heads import ScoredTwoHeads
+        from stagewise.papers.mixture.closed import blocks
+
+        neurons, bias = jnp.asarray(state["weights"]["neurons"]), jnp.asarray(state["numbers"]["bias"])
+        _, scores, _ = blocks(jnp.asarray(state["weights"]["gram"]))
+        return ScoredTwoHeads(neurons=neurons, scores=scores, bias=bias)
+
+
+@dataclass(frozen=True)
+class JointTraining(TwoHeadTraining):
+    """Every weight trained at once by full-population gradient descent (Figures 1 and 4). A second for 16 seeds."""
+
+    learning_rate: float = 0.1
+    steps: int = 6000
+    seeds: int = 16
+    trains: Literal["both", "neurons", "attention"] = "both"
+    neuron_scale: float = 0.0  # neurons start at N(0, neuron_scale^2); the paper starts them at zero but for Figure 3
+    form: Literal["closed", "weights"] = "closed"  # inner products of weights, or the weights themselves
+
+    name = "mixture.joint"
+    presets = {"quick": {}, "standard": {"seeds": 32}, "paper": {"seeds": 32}}
+
+    def __post_init__(self):
+        super().__post_init__()
+        require(self.learning_rate >= 0, f"{self.name}: learning_rate must not be negative, not {self.learning_rate}")
+        require(self.neuron_scale >= 0, f"{self.name}: neuron_scale must not be negative, not {self.neuron_scale}")
+        require(self.steps >= 1, f"{self.name}: steps must be at least 1, not {self.steps} (set --steps)")
+        require(
+            not (self.form == "weights" and self.width == "infinite"),
+            f"{self.name}: infinite width has no weights to train (set --form closed or --width)",
+        )
+
+    @property
+    def deterministic(self) -> bool:
+        return super().deterministic and self.neuron_scale == 0
+
+    def program(self):
+        from stagewise.papers.mixture.closed import ClosedDescent
+        from stagewise.papers.mixture.weights import WeightDescent
+        from stagewise.training.loop import Training
+        from stagewise.training.schedule import schedule
+
+        rule = ClosedDescent(self.task) if self.form == "closed" else WeightDescent(self.task)
+        return Training(rule, schedule(self.steps, evenly=150, log_spaced=40))
+
+    def start(self, seeds):
+        from stagewise.papers.mixture import initial
+        from stagewise.training.loop import begin
+
+        draw = initial.gram if self.form == "closed" else initial.weights
+        chosen = {
+            "neuron_rate": self.learning_rate * (self.trains != "attention"),
+            "attention_rate": self.learning_rate * (self.trains != "neurons"),
+            "bias": self.bias,
+        }
+        return begin(draw(self, seeds, self.neuron_scale), initial.numbers(chosen, len(seeds)), seeds)
+
+    def model(self, state):
+        if self.form == "closed":
+            return super().model(state)
+        from stagewise.papers.mixture.weights import as_model
+
+        return as_model(state["weights"], state["numbers"]["bias"])
+
+
+@dataclass(frozen=True)
+class ThreeStages(TwoHeadTraining):
+    """Algorithm 1 by gradient flow: neurons, then attention on the conflicting samples, then neurons again.
+
+    The first stage is cut in two where the positive head first switches off: the flow has a corner there. (The cut is
+    a hair behind the corner, so that rounding does not decide which of two mirrored ReLUs is off.) A stage ends by an event: the paper leaves T1 and T2 open, and these are our readings of them."""
+
+    consistent_loss_at_T1: float = 0.1
+    score_at_T2: float = 1.0
+    target_loss: float = 0.01  # epsilon, reached at T3
+
+    name = "mixture.three_stages"
+
+    def __post_init__(self):
+        super().__post_init__()
+        for setting in ("consistent_loss_at_T1", "score_at_T2", "target_loss"):
+            value = getattr(self, setting)
+            require(value > 0, f"{self.name}: {setting} must be positive, not {value} (set --{setting})")
+
+    def program(self):
+        from stagewise.papers.mixture.closed import ClosedFlow
+        from stagewise.training.flow import Flow
+        from stagewise.training.stages import Stage, Until
+
+        return Flow(
+            ClosedFlow(self.task),
+            (
+                Stage("1.1", ("neurons",), "all", Until("headroom", -1e-8, rising=False), limit=1e3),
+                Stage("1.2", ("neurons",), "all", Until("consistent_loss", "consistent_loss_at_T1", rising=False), limit=1e3),
+                Stage("2", ("gram",), "conflicting", Until("score", "score_at_T2"), limit=1e5),
+                Stage("3", ("neurons",), "all", Until("loss", "target_loss", rising=False), limit=1e5),
+            ),
+        )
+
+    def start(self, seeds):
+        from stagewise.papers.mixture import initial
+        from stagewise.training.flow import begin
+
+        chosen = {name: getattr(self, name) for name in ("consistent_loss_at_T1", "score_at_T2", "target_loss", "bias")}
+        return begin(initial.gram(self, seeds), initial.numbers(chosen, len(seeds)), stages=4)
+
+
+widths = Study(
+    "mixture.widths",
+    "How fast finite width approaches infinite width.",
+    JointTraining.plan(seeds=32),
+    over={"width": (8, 32, 128, 512, 2048)},
+    at_preset={"standard": {"width": (8, 32, 128, 512, 2048, 8192)}, "paper": {"width": (8, 32, 128, 512, 2048, 8192)}},
+)
+
+scales_in_stages = Study(
+    "mixture.scales_in_stages",
+    "How long Algorithm 1 takes from smaller and smaller initial attention, at infinite width.",
+    ThreeStages.plan(width="infinite"),
+    over={"initial_scale": (0.3, 0.1, 0.03, 0.01, 0.003, 0.001)},
+)
+
+widths_in_stages = Study(
+    "mixture.widths_in_stages",
+    "Algorithm 1 at finite width.",
+    ThreeStages.plan(seeds=32),
+    over={"width": (32, 128, 512, 2048, 8192)},
+)

@@ -1,0 +1,1 @@
+"""Data distributions with their ground truth."""

@@ -1,0 +1,1 @@
+"""How weights move: compiled loops over steps and seeds, gradient flow, stages."""

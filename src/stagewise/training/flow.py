@@ -1,0 +1,177 @@
+"""Gradient flow in stages: an adaptive solver follows the flow until each stage's event.
+
+All stages of all lanes are one compiled solve: what moves, on which samples, and what ends the stage are arguments."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from functools import partial
+
+import diffrax
+import jax
+import jax.numpy as jnp
+import numpy as np
+import optimistix
+from jaxtyping import Array, Float
+
+from stagewise.errors import require
+from stagewise.training.program import Program, Records, State
+from stagewise.training.stages import Stage
+
+EVENT, TIME_RAN_OUT, GAVE_UP, NOT_FINITE, NOT_RUN = range(5)
+OUTCOMES = ("event", "time ran out", "solver gave up", "not finite", "not run")
+"""How a stage ended. Only `event` is success; later stages of a lane that failed are `not run`."""
+
+BY_STAGE = ("ended", "outcome", "solver_steps")
+
+
+class Motion(ABC):
+    """The vector field of one lane. Weights are a dict of named arrays; a stage says which of them move."""
+
+    @abstractmethod
+    def velocity(self, weights: dict[str, Array], numbers: dict[str, Array], samples: Float[Array, " n"]):
+        """Minus the gradient of the expected loss under the sample weights, named like the weights."""
+
+    @abstractmethod
+    def measure(self, weights: dict[str, Array], numbers: dict[str, Array]) -> dict[str, Array]:
+        """Named arrays to record."""
+
+    @abstractmethod
+    def watched(self, weights: dict[str, Array], numbers: dict[str, Array]) -> dict[str, Float[Array, ""]]:
+        """The quantities that may end a stage."""
+
+    @abstractmethod
+    def samples(self, kind: str) -> np.ndarray:
+        """Weights of the samples of a kind."""
+
+    @property
+    @abstractmethod
+    def dims(self) -> dict[str, tuple[str, ...]]:
+        """The dimensions of each measured array."""
+
+    @property
+    @abstractmethod
+    def coords(self) -> dict[str, np.ndarray]:
+        """The labels along those dimensions."""
+
+
+def begin(weights: dict[str, np.ndarray], numbers: dict[str, np.ndarray], stages: int) -> State:
+    """The state at time 0, before the first of so many stages. Every leaf has the lane as its first axis."""
+    lanes = len(jax.tree.leaves(weights)[0])
+    return {
+        "weights": weights,
+        "numbers": numbers,
+        "time": np.zeros(lanes),
+        "ended": np.full((lanes, stages), np.nan),
+        "outcome": np.full((lanes, stages), NOT_RUN),
+        "solver_steps": np.zeros((lanes, stages), int),
+    }
+
+
+@dataclass(frozen=True)
+class Flow(Program):
+    """A motion through its stages; a chunk is a stage, recorded at evenly spaced times from its start to its end."""
+
+    motion: Motion
+    stages: tuple[Stage, ...]
+    records_per_stage: int = 65
+    relative_tolerance: float = 1e-8
+    absolute_tolerance: float = 1e-12
+    max_solver_steps: int = 512
+
+    @property
+    def chunks(self) -> int:
+        return len(self.stages)
+
+    def advance(self, state: State, chunk: int) -> tuple[State, Records]:
+        stage = self.stages[chunk]
+        state = jax.tree.map(np.asarray, state)
+        weights, numbers, lanes = state["weights"], state["numbers"], len(state["time"])
+        require(set(stage.moves) <= set(weights), f"stage {stage.name}: {stage.moves} are not all weights of the model")
+        moves = {name: float(name in stage.moves) for name in weights}
+        watched = jax.eval_shape(self.motion.watched, *jax.tree.map(lambda leaf: leaf[0], (weights, numbers)))
+        require(stage.until.quantity in watched, f"stage {stage.name}: {stage.until.quantity} is not watched")
+        chosen = {name: float(name == stage.until.quantity) for name in watched}
+        reaches = stage.until.reaches
+        threshold = numbers[reaches] if isinstance(reaches, str) else np.full(lanes, float(reaches))
+        ready = (state["outcome"][:, chunk - 1] == EVENT) if chunk else np.ones(lanes, bool)
+        sign = 1.0 if stage.until.rising else -1.0
+        fixed = (moves, self.motion.samples(stage.samples), chosen, sign,
+                 (self.relative_tolerance, self.absolute_tolerance))  # fmt: skip
+        solve = partial(_solve, self.motion, self.records_per_stage, self.max_solver_steps, weights, numbers, fixed)
+        limits = np.where(ready, stage.limit, 0.0)
+        final, duration, result, taken, _ = solve(sign * threshold, limits)
+        _, _, _, _, records = solve(np.full(lanes, np.inf), duration)  # the same way again, now that its length is known
+        outcome = np.where(ready, result, NOT_RUN)
+        records = {name: np.concatenate([along, end[:, None]], 1) for name, (along, end) in records.items()}
+        time = state["time"] + duration
+        fractions = np.linspace(0, 1, self.records_per_stage)
+        records = records | {"time": state["time"][:, None] + duration[:, None] * fractions}
+        told = {"ended": np.where(outcome == NOT_RUN, np.nan, time), "outcome": outcome, "solver_steps": taken}
+        by_stage = {name: np.where(np.arange(len(self.stages)) == chunk, told[name][:, None], state[name]) for name in BY_STAGE}
+        return state | {"weights": final, "time": time} | by_stage, records
+
+    def finished(self, state: State) -> bool:
+        return False
+
+    def outcomes(self, state: State) -> Records:
+        return {name: np.asarray(state[name]) for name in BY_STAGE}
+
+    def describe(self, chunk: int) -> tuple[str, int]:
+        return f"stage {self.stages[chunk].name}", 0
+
+    def labels(self, records: int):
+        names = np.array([stage.name for stage in self.stages])
+        of_record = np.repeat(names, self.records_per_stage)[:records]
+        named = {name: ((name,), np.asarray(values)) for name, values in self.motion.coords.items()}
+        return {"stage": (("record",), of_record), "stages": (("stages",), names)} | named
+
+    @property
+    def dims(self):
+        return self.motion.dims | {"time": ()} | {name: ("stages",) for name in BY_STAGE}
+
+
+@partial(jax.jit, static_argnums=(0, 1, 2))
+def _solve(motion, records, max_steps, weights, numbers, fixed, threshold, limit):
+    """One stage of all lanes, until its event or its limit: weights, duration, outcome, solver steps, records.
+
+    Records are evenly spaced from the start to the limit, so they are of use once the limit is the event's own time."""
+    moves, samples, chosen, sign, (relative, absolute) = fixed
+
+    def lane(weights, numbers, threshold, limit):
+        def distance(weights):
+            watched = motion.watched(weights, numbers)
+            return sign * (sum(chosen[name] * watched[name] for name in chosen)) - threshold
+
+        def field(t, weights, args):
+            velocity = motion.velocity(weights, numbers, samples)
+            return {name: moves[name] * velocity[name] for name in weights}
+
+        runs = distance(weights) < 0  # else the event has already happened and the stage takes no time
+        end = jnp.where(runs, limit, 0.0)
+        times = jnp.linspace(0, 1, records)[:-1] * end
+        solution = diffrax.diffeqsolve(
+            diffrax.ODETerm(field), diffrax.Tsit5(), t0=0.0, t1=end, dt0=None, y0=weights,
+            stepsize_controller=diffrax.PIDController(rtol=relative, atol=absolute),
+            saveat=diffrax.SaveAt(subs=[diffrax.SubSaveAt(ts=times), diffrax.SubSaveAt(t1=True)]),
+            max_steps=max_steps, throw=False,
+            event=diffrax.Event(lambda t, y, args, **_: distance(y), optimistix.Newton(rtol=1e-12, atol=1e-12)),
+        )  # fmt: skip
+        still = ~runs | (limit == 0)
+        along, final = solution.ys
+        along = jax.tree.map(lambda new, old: jnp.where(still, old, new), along, weights)
+        final = jax.tree.map(lambda new, old: jnp.where(still, old, new[0]), final, weights)
+        finite = jnp.all(jnp.array([jnp.all(jnp.isfinite(leaf)) for leaf in jax.tree.leaves(final)]))
+        result = solution.result
+        outcome = jnp.select(
+            [~runs, ~finite, result == diffrax.RESULTS.event_occurred, result == diffrax.RESULTS.successful],
+            [EVENT, NOT_FINITE, EVENT, TIME_RAN_OUT],
+            GAVE_UP,
+        )
+        measure = partial(motion.measure, numbers=numbers)
+        end_record, along_records = measure(final), jax.vmap(measure)(along)
+        recorded = {name: (along_records[name], end_record[name]) for name in end_record}
+        return final, jnp.where(still, 0.0, solution.ts[1][0]), outcome, solution.stats["num_steps"], recorded
+
+    return jax.vmap(lane)(weights, numbers, threshold, limit)

@@ -1,0 +1,59 @@
+"""What the lab runs: a computation over lanes that can stop after any chunk and go on later.
+
+A lane is one seed at one set of numbers (a learning rate, a scale). Experiments whose programs are equal
+differ in numbers only, and run side by side as lanes of one compiled program."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from typing import Any
+
+import jax
+import numpy as np
+from jaxtyping import Array, ArrayLike, Key
+
+State = dict[str, Any]  # a tree of arrays; the first axis of every leaf is the lane
+Records = dict[str, np.ndarray]  # name -> array of shape (lane, record, ...)
+
+
+class Program(ABC):
+    """A frozen dataclass of everything that is compiled in; whatever may differ between lanes lives in the state."""
+
+    @property
+    @abstractmethod
+    def chunks(self) -> int:
+        """Number of chunks in a full run."""
+
+    @abstractmethod
+    def advance(self, state: State, chunk: int) -> tuple[State, Records]:
+        """Run one chunk. A pure function: the same state and chunk give the same bits."""
+
+    @abstractmethod
+    def finished(self, state: State) -> bool:
+        """Whether every lane is done before the last chunk."""
+
+    @abstractmethod
+    def outcomes(self, state: State) -> Records:
+        """How each lane ended: arrays of shape (lane, ...)."""
+
+    @abstractmethod
+    def describe(self, chunk: int) -> tuple[str, int]:
+        """The stage that a chunk belongs to, and how many steps it takes a lane (0 where a solver decides)."""
+
+    @abstractmethod
+    def labels(self, records: int) -> dict[str, tuple[tuple[str, ...], np.ndarray]]:
+        """Coordinates of a trajectory of that many records: name -> (dimensions, values)."""
+
+    @property
+    @abstractmethod
+    def dims(self) -> dict[str, tuple[str, ...]]:
+        """Dimensions of each recorded array after (seed, record), and of each outcome after (seed)."""
+
+
+# Every random number comes from one of these streams of a seed, so that none depends on another's length.
+INITIAL, DATA, EVALUATION = 0, 1, 2
+
+
+def stream(seed: ArrayLike, purpose: int) -> Key[Array, ""]:
+    """The key of one purpose of one seed."""
+    return jax.random.fold_in(jax.random.key(seed), purpose)

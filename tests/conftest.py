@@ -1,0 +1,53 @@
+"""Shapes in signatures are checked in tests: jaxtyping with beartype wraps the numerical rooms when they are imported."""
+
+import os
+
+import pytest
+from jaxtyping import install_import_hook
+
+ROOMS = ("tasks", "models", "training", "papers.mixture.closed", "papers.mixture.initial", "papers.mixture.weights")
+_hook = install_import_hook([f"stagewise.{room}" for room in ROOMS], "beartype.beartype")
+_hook.__enter__()
+
+
+@pytest.fixture
+def runs(tmp_path):
+    """A folder for runs of one test."""
+    return tmp_path / "runs"
+
+
+@pytest.fixture(scope="session")
+def quick(tmp_path_factory):
+    """Everything at preset quick, once for all tests that read it."""
+    import stagewise as sw
+
+    out = tmp_path_factory.mktemp("quick")
+    return sw.reproduce("all", "quick", out=out, runs=out / "runs")
+
+
+@pytest.fixture
+def oracle():
+    """Import an optional package that no one here wrote; where all must be there (CI), a missing one is a failure."""
+
+    def get(name: str):
+        if os.environ.get("STAGEWISE_ALL_ORACLES"):
+            return __import__(name)
+        return pytest.importorskip(name)
+
+    return get
+
+
+@pytest.fixture
+def compilations():
+    """Counts how often XLA compiled a jitted function since the test began: compilations("_advance")."""
+    import jax
+
+    names = []
+
+    def listen(event, seconds, **about):
+        if event.endswith("backend_compile_duration"):
+            names.append(about.get("fun_name", ""))
+
+    jax.monitoring.register_event_duration_secs_listener(listen)
+    yield lambda function: names.count(f"jit({function})")
+    jax.monitoring.clear_event_listeners()

@@ -1,0 +1,190 @@
+"""Run folders: cache, blocks, kills, damage, staleness, and two processes that want the same run."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+import xarray as xr
+
+import stagewise as sw
+from stagewise.lab import catalogue
+from stagewise.lab.progress import Silent
+from stagewise.lab.runs import listing
+from stagewise.papers.mixture.experiments import JointTraining, ThreeStages
+
+small = JointTraining(width=4, steps=100, seeds=3)
+
+
+class Notes(Silent):
+    def __init__(self):
+        self.begun, self.said = [], []
+
+    def begin(self, label, chunks):
+        self.begun.append(label)
+
+    def note(self, text):
+        self.said.append(text)
+
+
+def test_a_finished_run_is_not_run_again(runs):
+    first, second = Notes(), Notes()
+    a, b = (sw.run(small, runs=runs, progress=notes).trajectory for notes in (first, second))
+    assert len(first.begun) == 1 and not second.begun
+    xr.testing.assert_identical(a, b)
+
+
+def test_more_seeds_compute_only_the_missing_ones(runs):
+    sw.run(small, runs=runs)
+    notes = Notes()
+    more = sw.run(JointTraining(width=4, steps=100, seeds=5), runs=runs, progress=notes)
+    assert notes.begun == ["mixture.joint (2 lanes)"]
+    assert more.trajectory.seed.values.tolist() == [0, 1, 2, 3, 4] and len(more.folders) == 2
+    at_once = sw.run(JointTraining(width=4, steps=100, seeds=5), runs=runs.parent / "at_once").trajectory
+    np.testing.assert_allclose(more.trajectory.scores, at_once.scores, rtol=1e-9, atol=1e-14)
+    assert sw.run(small, runs=runs).trajectory.sizes["seed"] == 3
+    assert more.model(seed=4) is not None
+    with pytest.raises(sw.Refused, match="seed 7 was not run"):
+        more.model(seed=7)
+
+
+def test_load_gives_the_run_of_a_folder(runs):
+    run = sw.run(small, runs=runs)
+    xr.testing.assert_identical(sw.load(run.folders[0]).trajectory, run.trajectory)
+    with pytest.raises(sw.Refused, match="not a run folder"):
+        sw.load(runs)
+
+
+LONG = "JointTraining(width=4, steps=60000, seeds=4)"
+SCRIPT = f"""
+import sys, stagewise as sw
+from stagewise.lab import engine
+from stagewise.papers.mixture.experiments import JointTraining
+engine.SECONDS_BETWEEN_CHECKPOINTS = 0.0
+sw.run({LONG}, runs=sys.argv[1])
+"""
+
+
+def start(runs):
+    return subprocess.Popen([sys.executable, "-c", SCRIPT, str(runs)], stderr=subprocess.PIPE)
+
+
+def wait_for(pattern, runs, process, seconds=60):
+    until = time.monotonic() + seconds
+    while time.monotonic() < until and process.poll() is None:
+        if any(runs.glob(pattern)):
+            return
+        time.sleep(0.005)
+    raise AssertionError(f"no {pattern}: {process.stderr.read().decode() if process.poll() is not None else 'timeout'}")
+
+
+def test_killed_and_resumed_equals_undisturbed_bit_for_bit(runs):
+    process = start(runs)
+    for pattern in ("*/*/*/checkpoint.safetensors", "*/*/*/previous.safetensors"):
+        wait_for(pattern, runs, process)
+    process.send_signal(signal.SIGKILL)
+    process.wait()
+    assert not list(runs.glob("*/*/*/result.json")), "the run was over before it could be killed"
+    second = start(runs)
+    assert second.wait() == 0, second.stderr.read().decode()
+    undisturbed = start(runs.parent / "undisturbed")
+    assert undisturbed.wait() == 0
+    killed, whole = (sw.run(eval(LONG), runs=r).trajectory for r in (runs, runs.parent / "undisturbed"))
+    xr.testing.assert_identical(killed, whole)
+
+
+def test_two_processes_share_the_work(runs):
+    one, two = start(runs), start(runs)
+    assert one.wait() == 0 and two.wait() == 0
+    assert len(list(runs.glob("*/*/*/result.json"))) == 1
+    assert not list(runs.glob("*/*/damaged-*"))
+
+
+@pytest.mark.parametrize("name", ["trajectory.nc", "checkpoint.safetensors", "result.json", "config.json", "environment.json"])
+@pytest.mark.parametrize("damage", ["truncated", "flipped", "gone"])
+def test_damage_is_noticed_named_and_mended(runs, name, damage):
+    run = sw.run(small, runs=runs)
+    path = run.folders[0] / name
+    content = bytearray(path.read_bytes())
+    if damage == "gone":
+        path.unlink()
+    else:
+        content[len(content) // 2] ^= 1
+        path.write_bytes(content[: len(content) // 2] if damage == "truncated" else content)
+    notes = Notes()
+    again = sw.run(small, runs=runs, progress=notes)
+    xr.testing.assert_identical(run.trajectory, again.trajectory)
+    if not (name == "result.json" and damage == "gone"):
+        assert notes.begun and len(list(runs.glob("*/*/damaged-*"))) == 1 and path.parent.name in " ".join(notes.said)
+
+
+def test_a_damaged_checkpoint_is_set_aside_and_the_run_goes_on(runs):
+    process = start(runs)
+    for pattern in ("*/*/*/checkpoint.safetensors", "*/*/*/previous.safetensors"):
+        wait_for(pattern, runs, process)
+    process.send_signal(signal.SIGKILL)
+    process.wait()
+    checkpoint = next(runs.glob("*/*/*/checkpoint.safetensors"))
+    content = bytearray(checkpoint.read_bytes())
+    content[-5] ^= 4
+    checkpoint.write_bytes(content)
+    notes = Notes()
+    sw.run(eval(LONG), runs=runs, progress=notes)
+    assert any("does not match its digest" in text for text in notes.said)
+    assert list(runs.glob("*/*/*/damaged-*"))
+
+
+def test_other_code_is_stale_kept_and_run_beside(runs, monkeypatch):
+    old = sw.run(small, runs=runs).folders[0]
+    from stagewise.lab import runs as rooms
+
+    monkeypatch.setattr(rooms, "code_of", lambda experiment: "0123abcd")
+    new = sw.run(small, runs=runs).folders[0]
+    assert new != old and old.exists()
+    states = {run.folder: run.state for run in listing(runs, catalogue.experiments())}
+    assert states == {old: "stale", new: "finished"}
+
+
+def test_a_newer_format_is_listed_and_no_obstacle_unless_named(runs):
+    folder = sw.run(small, runs=runs).folders[0]
+    config = json.loads((folder / "config.json").read_text())
+    foreign = folder.parent / "seeds-0-9.ffffffff"
+    foreign.mkdir()
+    (foreign / "config.json").write_text(json.dumps(config | {"format": 99}))
+    (runs / "mixture.joint" / "junk").mkdir()
+    states = {run.folder: run.state for run in listing(runs, catalogue.experiments())}
+    assert states[foreign] == "unreadable (format 99)" and states[folder] == "finished"
+    sw.run(small, runs=runs)
+    with pytest.raises(sw.Refused, match="newer stagewise"):
+        sw.load(foreign)
+
+
+def test_a_folder_that_cannot_be_written_is_refused_before_work(tmp_path):
+    in_the_way = tmp_path / "file"
+    in_the_way.write_text("")
+    for place in (in_the_way / "runs", Path("/proc/stagewise")):
+        with pytest.raises(sw.Refused, match="cannot create the folder"):
+            sw.run(small, runs=place)
+
+
+def test_a_full_disk_is_one_sentence(runs, monkeypatch):
+    def full(*_):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(os, "fsync", full)
+    with pytest.raises(sw.Refused, match="No space left on device"):
+        sw.run(small, runs=runs)
+
+
+def test_settings_round_trip(runs):
+    from stagewise.lab.settings import from_json, to_json
+
+    for experiment in (small, ThreeStages(width="infinite"), JointTraining.at("quick", **{"task.groups": 3})):
+        assert from_json(type(experiment), to_json(experiment)) == experiment
+    with pytest.raises(sw.Refused, match="did you mean learning_rate"):
+        JointTraining.at("quick", learning_rat=1)

@@ -1,0 +1,48 @@
+"""The one rule for verdicts."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from stagewise.lab.statistics import all_of, exactly, median_interval, median_over_seeds, share_of_seeds, slope
+
+
+@pytest.mark.parametrize("times, seeds, outcome", [(4, 4, "holds"), (3, 3, "inconclusive"), (0, 8, "fails"), (4, 8, "inconclusive"), (1, 1, "inconclusive")])
+def test_shares(times, seeds, outcome):
+    assert share_of_seeds("x", [True] * times + [False] * (seeds - times)).outcome == outcome
+
+
+def test_medians_need_six_seeds():
+    assert median_over_seeds("x", [5.0] * 5, at_least=1).outcome == "inconclusive"
+    assert median_over_seeds("x", [5.0] * 6, at_least=1).outcome == "holds"
+    assert median_over_seeds("x", [5.0] * 6, at_most=1).outcome == "fails"
+
+
+def test_a_seed_without_a_value_counts_against_the_claim():
+    values = [5.0] * 4 + [np.nan] * 4
+    assert median_over_seeds("x", values, at_least=1).outcome != "holds"
+    assert median_over_seeds("x", values, at_most=10).outcome != "holds"
+
+
+@given(st.lists(st.floats(-100, 100), min_size=6, max_size=40))
+@settings(max_examples=30, deadline=None)
+def test_the_interval_holds_the_median(values):
+    interval = median_interval(np.array(values))
+    assert interval.low <= interval.value <= interval.high
+
+
+def test_slopes_recover_a_line_and_its_noise():
+    x, noise = np.arange(10.0), np.random.default_rng(0).normal(size=(8, 10))
+    assert slope("b", x, 2 * x, at_least=1.9, at_most=2.1).outcome == "holds"
+    assert slope("b", x, 2 * x + noise, at_least=1.8, at_most=2.2).outcome == "holds"
+    assert slope("b", x, 0 * x + noise, at_least=1).outcome == "fails"
+    assert slope("b", x, np.where(x == 3, np.nan, x), at_least=0).outcome == "inconclusive"
+
+
+def test_several_conditions():
+    good, bad = exactly("a", 1, at_least=0), exactly("b", 1, at_most=0)
+    assert all_of(good, good).outcome == "holds" and all_of(good, bad).outcome == "fails"
+    unsure = share_of_seeds("c", [True, False])
+    assert all_of(good, unsure).outcome == "inconclusive" and all_of(unsure, bad).outcome == "fails"
+    assert all_of(good, unsure).seeds == 2

@@ -1,0 +1,97 @@
+"""The command line as a user meets it: real processes, one sentence for every mistake."""
+
+import json
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+
+
+def stagewise(*arguments, cwd=None):
+    return subprocess.run([sys.executable, "-m", "stagewise.cli", *arguments], capture_output=True, text=True, cwd=cwd)
+
+
+@pytest.mark.parametrize("arguments, says", [
+    (["run", "mixture.joint", "--task.groups", "1"], "groups must be at least 2, not 1"),
+    (["run", "mixture.joint", "--task.length", "2"], "length must be at least 3, not 2"),
+    (["run", "mixture.joint", "--task.dimension", "3"], "dimension must be at least 2 * groups = 4, not 3"),
+    (["run", "mixture.joint", "--learning_rate", "-1"], "learning_rate must not be negative"),
+    (["run", "mixture.joint", "--width", "0"], "width must be at least 1, or infinite"),
+    (["run", "mixture.joint", "--width", "infinite", "--form", "weights"], "infinite width has no weights"),
+    (["run", "mixture.joint", "--steps", "many"], "--steps takes a whole number, not many"),
+    (["run", "mixture.joint", "--learning_rte", "1"], "did you mean --learning_rate?"),
+    (["run", "mixture.joint", "0.1"], "is not an option"),
+    (["run", "mixture.join"], "did you mean mixture.joint?"),
+    (["run"], "which experiment?"),
+    (["run", "mixture.widths", "--steps", "3"], "is a study"),
+    (["run", "mixture.joint", "--preset", "quik"], "did you mean quick?"),
+    (["run", "mixture.joint", "--seeds", "0"], "seeds must be at least 1"),
+    (["run", "mixture.joint", "--runs", "/proc/x"], "cannot create the folder"),
+    (["reproduce", "mixture.fig1z"], "unknown paper or claim 'mixture.fig1z' (did you mean mixture.fig1"),
+    (["reproduce", "mixture", "--preset", "huge"], "unknown preset"),
+    (["reproduce", "mixture", "--out", "/proc/x"], "cannot create the folder"),
+    (["reproduce", "mixture", "--against", "/nowhere.json"], "cannot be read"),
+    (["reproduce", "mixture", "--wrong"], "unknown option '--wrong'"),
+    (["frobnicate"], "invalid choice: 'frobnicate'"),
+    ([], "COMMAND"),
+])  # fmt: skip
+def test_mistakes_get_one_sentence_and_exit_code_2(arguments, says, tmp_path):
+    done = stagewise(*arguments, cwd=tmp_path)
+    assert done.returncode == 2 and says in done.stderr, done.stderr
+    assert "Traceback" not in done.stderr and done.stderr.startswith("stagewise: ")
+    assert len(done.stderr.strip().splitlines()) == 1
+    assert not (tmp_path / "runs").exists() or not list((tmp_path / "runs").rglob("*.json"))
+
+
+@pytest.mark.parametrize("arguments", [["--help"], ["list"], ["list", "--json"], ["runs"], ["run", "mixture.joint", "--help"]])
+def test_quick_answers_import_no_jax(arguments, tmp_path):
+    script = f"import sys; from stagewise.cli import main\ntry: main({arguments!r})\nexcept SystemExit: pass\nassert 'jax' not in sys.modules"
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+
+
+def test_list_json_names_everything(tmp_path):
+    listed = json.loads(stagewise("list", "--json", cwd=tmp_path).stdout)
+    assert {"mixture.joint", "mixture.three_stages"} <= {e["name"] for e in listed["experiments"]}
+    assert "mixture.widths" in {s["name"] for s in listed["studies"]}
+    assert "mixture.fig1a" in {c["id"] for c in listed["claims"]}
+
+
+def test_run_and_runs(tmp_path):
+    done = stagewise("run", "mixture.joint", "--steps", "50", "--seeds", "2", "--task.groups", "3", cwd=tmp_path)
+    assert done.returncode == 0 and "2 seeds, none diverged" in done.stdout, done.stderr
+    staged = stagewise("run", "mixture.three_stages", "--width", "infinite", cwd=tmp_path)
+    assert "stage 3: 1 event" in staged.stdout, staged.stderr
+    listed = stagewise("runs", cwd=tmp_path).stdout
+    assert listed.count("finished") == 2
+
+
+def test_the_ledger_has_the_promised_form(quick):
+    for entry in json.loads(quick.ledger.read_text())["claims"]:
+        promised = {"id", "paper", "source", "statement", "verdict", "measured", "predicted", "threshold", "reason", "seeds",
+                    "control", "beyond_paper", "preset", "seconds", "runs"}  # fmt: skip
+        assert promised <= set(entry)
+        assert entry["verdict"] in ("holds", "fails", "inconclusive", "untested") and set(entry["control"]) >= {"what", "verdict"}
+        assert all(set(value) == {"value", "low", "high"} for value in entry["measured"].values())
+        assert entry["seeds"] == "exact" or isinstance(entry["seeds"], int)
+
+
+def test_readme_commands_run(tmp_path):
+    """Every command line of the README's tour, as printed."""
+    readme = (ROOT / "README.md").read_text()
+    commands = re.findall(r"^\$ stagewise (.*?)(?: *#.*)?$", readme, re.M)
+    assert len(commands) >= 5
+    for command in commands:
+        if not command.startswith("reproduce --preset"):  # `make reproduce`, which the `quick` fixture runs
+            done = stagewise(*command.split(), cwd=tmp_path)
+            assert done.returncode == 0, (command, done.stderr)
+
+
+def test_readme_python_runs(tmp_path):
+    block = re.search(r"```python\n(.*?)```", (ROOT / "README.md").read_text(), re.S)[1]
+    done = subprocess.run([sys.executable, "-c", block], capture_output=True, text=True, cwd=tmp_path)
+    assert done.returncode == 0, done.stderr

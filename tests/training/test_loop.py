@@ -1,0 +1,105 @@
+"""The training loop on a rule small enough to check by hand."""
+
+from dataclasses import dataclass
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from stagewise.errors import Refused
+from stagewise.training.loop import Rule, Training, begin
+from stagewise.training.schedule import schedule
+
+
+@dataclass(frozen=True)
+class Doubling(Rule):
+    """x <- rate * x plus a little noise; done when x passes 100."""
+
+    stops: bool = False
+
+    def step(self, weights, numbers, key):
+        return {"x": numbers["rate"] * weights["x"] + numbers["noise"] * jax.random.normal(key, dtype=float)}
+
+    def measure(self, weights, numbers, key):
+        return {"x": weights["x"]}
+
+    def done(self, measured, numbers):
+        return measured["x"] > 100
+
+    dims = {"x": ()}
+    coords = {}
+
+
+def run(program, rate, noise=0.0, state=None, chunks=None):
+    lanes = len(rate)
+    numbers = {"rate": np.array(rate, float), "noise": np.full(lanes, noise)}
+    state = state or begin({"x": np.ones(lanes)}, numbers, np.arange(lanes))
+    parts = []
+    for chunk in range(program.chunks) if chunks is None else chunks:
+        if program.finished(state):
+            break
+        state, records = program.advance(state, chunk)
+        parts.append(records["x"])
+    return state, np.concatenate(parts, 1)
+
+
+def test_records_are_at_the_scheduled_steps():
+    steps = schedule(50, evenly=7, log_spaced=9, dense=(20, 26, 2))
+    _, x = run(Training(Doubling(), steps), [1.1])
+    np.testing.assert_allclose(x[0], 1.1 ** np.array(steps), rtol=1e-12)
+
+
+@given(st.integers(1, 5000), st.integers(0, 60), st.integers(0, 60))
+@settings(max_examples=30, deadline=None)
+def test_a_schedule_is_increasing_from_zero_to_the_end(steps, evenly, log_spaced):
+    chosen = schedule(steps, evenly=evenly, log_spaced=log_spaced)
+    assert chosen[0] == 0 and chosen[-1] == steps and list(chosen) == sorted(set(chosen))
+
+
+def test_negative_steps_are_refused():
+    with pytest.raises(Refused):
+        schedule(-1)
+
+
+def test_one_compilation_serves_every_schedule(compilations):
+    for steps in (schedule(40, log_spaced=10), schedule(1000, evenly=77), schedule(3)):
+        run(Training(Doubling(), steps), [1.0, 0.5, 0.2, 0.1])
+    assert compilations("_advance") == 1
+
+
+def test_stopping_between_chunks_changes_nothing():
+    program = Training(Doubling(), schedule(400, evenly=80))
+    _, whole = run(program, [1.0, 0.99], noise=0.1)
+    state, first = run(program, [1.0, 0.99], noise=0.1, chunks=range(2))
+    _, second = run(program, [1.0, 0.99], noise=0.1, state=jax.tree.map(np.asarray, state), chunks=range(2, program.chunks))
+    np.testing.assert_array_equal(whole, np.concatenate([first, second], 1))
+
+
+def test_seeds_do_not_depend_on_their_neighbours():
+    program = Training(Doubling(), schedule(100, evenly=10))
+    _, together = run(program, [1.0, 1.0, 1.0], noise=0.1)
+    _, alone = run(program, [1.0], noise=0.1)
+    np.testing.assert_allclose(together[:1], alone, rtol=1e-12)
+    assert abs(together[0] - together[1]).max() > 0
+
+
+def test_a_seed_that_diverges_leaves_the_others_alone():
+    state, x = run(Training(Doubling(), schedule(2000, evenly=20)), [1e3, 0.5, 1.0])
+    assert state["diverged_at"].tolist() == [200, -1, -1]
+    np.testing.assert_array_equal(x[2], 1.0)
+
+
+def test_until_done_freezes_finished_seeds_and_stops_when_all_are():
+    program = Training(Doubling(stops=True), schedule(10000, evenly=1000))
+    state, x = run(program, [2.0, 1.1])
+    assert state["done_at"].tolist() == [10, 50]
+    assert x.shape[1] < 100 and x[0, -1] == 2.0**10
+
+
+def test_rules_must_be_complete():
+    with pytest.raises(TypeError):
+        Rule()
+    assert jnp.asarray(1.0).dtype == jnp.float64
