@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import html
+import re
 from pathlib import Path
 from string import Template
 from typing import Any, Sequence
@@ -60,7 +61,7 @@ def save_pictures(figures: Sequence[Figure], charts: Sequence[Any], folder: Path
 
 def _paper(paper: Paper, entries: Sequence[Entry], figures, preset: str) -> str:
     story, _, slips = paper.story.partition("\n\n")[2].partition("Read on:")
-    told = "".join(f"<p>{_text(part)}</p>" for part in story.strip().split("\n\n"))
+    told = "".join(f"<p>{_prose(part)}</p>" for part in story.strip().split("\n\n"))
     drawn = "".join(_figure(figure, chart, paper, preset) for figure, chart in figures)
     rows = "".join(_row(entry) for entry in entries)
     heading = "<tr><th>claim</th><th>verdict</th><th>measured</th><th>threshold</th><th>seeds</th><th>control</th></tr>"
@@ -142,6 +143,11 @@ def _scripts() -> str:
     import vl_convert
 
     return vl_convert.javascript_bundle((_HERE / "page.js").read_text()).replace("</script", "<\\/script")
+
+
+def _prose(value: str) -> str:
+    """Text with `names` in code type."""
+    return re.sub(r"`([^`]+)`", r"<code>\1</code>", _text(value))
 
 
 def _text(value: str) -> str:

@@ -23,11 +23,11 @@ def lines(table: pd.DataFrame, y: str, colour: str, title: str, order: list[str]
     """Lines with bands over training steps; step 0 has no place on a logarithmic axis and is left out."""
     table = table[table.step > 0]
     x = alt.X("step:Q", scale=alt.Scale(type="log", nice=False), title="step")
-    legend = alt.Legend(symbolType="stroke", symbolOpacity=1, symbolStrokeWidth=2, title=None)
+    legend = alt.Legend(symbolType="stroke", symbolOpacity=1, symbolStrokeWidth=2, title=None, orient="bottom", columns=2)
     names = alt.Color(f"{colour}:N", sort=order, legend=legend)
-    base = alt.Chart(table, title=title, width=300, height=220)
+    base = alt.Chart(table, title=title, width=280, height=220)
     middle = base.mark_line().encode(
-        x, alt.Y(f"{y}:Q", title=y), names, alt.StrokeDash(f"{colour}:N", sort=order, legend=legend),
+        x, alt.Y(f"{y}:Q", title=y), names, alt.StrokeDash(f"{colour}:N", sort=order, legend=None),
         tooltip=[f"{colour}:N", "step:Q", f"{y}:Q"],
     )  # fmt: skip
     spread = base.mark_area(opacity=0.2).encode(x, alt.Y("low:Q", title=y), alt.Y2("high:Q"), names)
