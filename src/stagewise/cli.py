@@ -254,18 +254,9 @@ def _reproduce(options, _) -> int:
 
 def _report(options, _) -> int:
     from stagewise.lab import api
-    from stagewise.lab.experiment import check_preset
-    from stagewise.lab.files import make_folder
-    from stagewise.lab.ledger import judge_all
     from stagewise.lab.progress import shown
-    from stagewise.lab.runs import runs_root
 
-    check_preset(options.preset)
-    chosen = api.claims_named(options.what)
-    root = make_folder(options.runs or runs_root())
-    target = make_folder(options.out or root)
-    entries = judge_all(chosen, options.preset, root, shown())
-    print(f"report: {api.write_report(entries, options.preset, root, target, shown())}")
+    print(f"report: {api.reproduce(options.what, options.preset, out=options.out, runs=options.runs, progress=shown()).report}")
     return 0
 
 

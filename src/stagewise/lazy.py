@@ -1,7 +1,7 @@
-"""jax and jax.numpy, imported when first used.
+"""jax, jax.numpy and xarray, imported when first used.
 
-Settings, tasks and claims are plain values that `stagewise list` reads; importing jax takes a second,
-so the modules that hold them take it from here."""
+Settings, tasks and claims are plain values that `stagewise list` reads; importing these takes seconds,
+so the modules that hold them take them from here."""
 
 from importlib import import_module
 
@@ -16,3 +16,4 @@ class _Lazy:
 
 jax = _Lazy("jax")
 jnp = _Lazy("jax.numpy")
+xr = _Lazy("xarray")

@@ -85,21 +85,24 @@ def claims_named(name: str) -> list[Claim]:
 
 def reproduce(name: str = "all", preset: str = "quick", *, out: Path | str | None = None, runs: Path | str | None = None,
               progress: Silent = Silent()) -> Reproduction:  # fmt: skip
-    """Judge the claims of a paper, one claim, or all, and write `ledger.json` and `report.html`."""
+    """Judge the claims of a paper, one claim, or all, and write `ledger.json`, `report.html` and the figures.
+
+    What is stored is not run again, so this also writes a report anew. Of a single claim, only those figures are drawn
+    that need no further runs."""
     check_preset(preset)
-    chosen = claims_named(name)
+    claims = claims_named(name)
     root = make_folder(Path(runs) if runs else runs_root())
     target = make_folder(Path(out) if out else root)
-    from stagewise.lab.ledger import judge_all, to_json
-
-    entries = judge_all(chosen, preset, root, progress)
-    write_json(target / "ledger.json", to_json(entries))
-    return Reproduction(entries, target / "ledger.json", write_report(entries, preset, root, target, progress))
-
-
-def write_report(entries: list, preset: str, root: Path, target: Path, progress: Silent = Silent()) -> Path:
-    """Draw the figures of every paper in the ledger and write the page."""
+    from stagewise.lab.engine import run_all
+    from stagewise.lab.ledger import experiments_for, experiments_of, judge_all, to_json
     from stagewise.lab.report import write
 
-    names = dict.fromkeys(entry.claim.paper for entry in entries)
-    return write([catalogue.papers()[name] for name in names], entries, preset, root, target, progress)
+    papers = [catalogue.papers()[paper] for paper in dict.fromkeys(claim.paper for claim in claims)]
+    wanted = experiments_for(claims, preset)
+    needed_by = {figure: experiments_of(figure.needs_at(preset)) for paper in papers for figure in paper.figures().values()}
+    if len(claims) == 1:
+        needed_by = {figure: needs for figure, needs in needed_by.items() if set(needs) <= set(wanted)}
+    done = run_all(wanted + [e for needs in needed_by.values() for e in needs], root, progress)
+    entries = judge_all(claims, preset, root, done)
+    write_json(target / "ledger.json", to_json(entries))
+    return Reproduction(entries, target / "ledger.json", write(papers, entries, list(needed_by), preset, done, target))

@@ -62,7 +62,7 @@ def _read(name: str) -> Paper:
         about.TITLE,
         about.__doc__ or "",
         {cls.name: cls for cls in classes},
-        {study.name: study for study in _of_kind(f"{room}.experiments", Study)},
+        {study.name: study for study in _of_kind(f"{room}.experiments", Study) + _of_kind(f"{room}.studies", Study)},
         {claim.id: claim for claim in _of_kind(f"{room}.claims", Claim)},
     )
 

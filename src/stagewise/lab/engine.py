@@ -48,14 +48,22 @@ class Run:
         return sum(block.seconds for block in self.blocks)
 
 
-def run_all(experiments: Iterable[Experiment], root: Path, progress: Silent = Silent()) -> dict[Experiment, Run]:
+class Runs(dict[Experiment, Run]):
+    """Finished runs by experiment, and the datasets that studies have gathered from them."""
+
+    def __init__(self, runs: Mapping[Experiment, Run]):
+        super().__init__(runs)
+        self.gathered: dict[tuple[Experiment, ...], xr.Dataset] = {}
+
+
+def run_all(experiments: Iterable[Experiment], root: Path, progress: Silent = Silent()) -> Runs:
     """Run what is not stored yet, side by side where only numbers differ, and load everything."""
     wanted = {experiment: blocks(experiment, root) for experiment in dict.fromkeys(experiments)}
     missing = [block for parts in wanted.values() for block in parts if not _is_whole(block, progress)]
     fresh: dict[Path, xr.Dataset] = {}
     for program, group in _groups(missing):
         fresh |= _compute(program, group, progress)
-    return {experiment: load_run(experiment, parts, fresh) for experiment, parts in wanted.items()}
+    return Runs({experiment: load_run(experiment, parts, fresh) for experiment, parts in wanted.items()})
 
 
 def load_run(experiment: Experiment, parts: Sequence[Block], fresh: Mapping[Path, xr.Dataset] = {}) -> Run:

@@ -15,7 +15,7 @@ COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#0
 """Okabe and Ito's palette: told apart by people with any kind of colour vision."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Figure:
     """A chart and its story. `shows` is what one should see; `paper_shows` what the paper's figure shows."""
 
@@ -25,6 +25,10 @@ class Figure:
     paper_shows: str
     needs: Mapping[str, Any]
     draw: Callable[..., alt.TopLevelMixin]
+
+    @property
+    def paper(self) -> str:
+        return self.id.partition(".")[0]
 
     def needs_at(self, preset: str) -> dict[str, Any]:
         return {name: need.at(preset) if isinstance(need, (Plan, Study)) else need for name, need in self.needs.items()}

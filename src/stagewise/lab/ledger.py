@@ -7,13 +7,15 @@ import time
 import traceback
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Iterable, Mapping
+from typing import TYPE_CHECKING, Any, Iterable, Mapping
 
 from stagewise.lab.claims import Claim
 from stagewise.lab.experiment import Experiment
-from stagewise.lab.progress import Silent
 from stagewise.lab.statistics import HOLDS, Interval, Verdict
 from stagewise.lab.study import Grid
+
+if TYPE_CHECKING:
+    from stagewise.lab.engine import Runs
 
 
 @dataclass(frozen=True)
@@ -72,17 +74,17 @@ def experiments_of(needs: Mapping[str, Any]) -> list[Experiment]:
     return found
 
 
-def judge_all(claims: Iterable[Claim], preset: str, root: Path, progress: Silent = Silent()) -> list[Entry]:
-    """Run everything the claims and their controls need, once, and judge each of them."""
-    from stagewise.lab.engine import run_all
+def experiments_for(claims: Iterable[Claim], preset: str) -> list[Experiment]:
+    """Everything that the claims and their controls need."""
+    return [e for claim in claims for control in (False, True) for e in experiments_of(claim.needs_at(preset, control))]
 
-    claims = list(claims)
-    wanted = [e for claim in claims for control in (False, True) for e in experiments_of(claim.needs_at(preset, control))]
-    runs = run_all(wanted, root, progress)
+
+def judge_all(claims: Iterable[Claim], preset: str, root: Path, runs: Runs) -> list[Entry]:
+    """Judge each claim, and each on its control, from finished runs."""
     return [_judge(claim, preset, root, runs) for claim in claims]
 
 
-def _judge(claim: Claim, preset: str, root: Path, runs) -> Entry:
+def _judge(claim: Claim, preset: str, root: Path, runs: Runs) -> Entry:
     began = time.monotonic()
     needs = claim.needs_at(preset)
     used = [runs[experiment] for experiment in experiments_of(needs)]
@@ -98,12 +100,15 @@ def _judge(claim: Claim, preset: str, root: Path, runs) -> Entry:
     return Entry(claim, verdict, fooled, preset, seconds, folders, broken)
 
 
-def given(need: Any, runs) -> Any:
+def given(need: Any, runs: Runs) -> Any:
     """What a claim or a figure is handed for a need: a trajectory, a gathered dataset, or the value itself."""
     if isinstance(need, Experiment):
         return runs[need].trajectory
     if isinstance(need, Grid):
-        return need.gather([runs[experiment].trajectory for _, experiment in need.cells()])
+        cells = tuple(experiment for _, experiment in need.cells())
+        if cells not in runs.gathered:
+            runs.gathered[cells] = need.gather([runs[experiment].trajectory for experiment in cells])
+        return runs.gathered[cells]
     return need
 
 

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 
 FORMAT = 1
 FINAL = "final"  # instead of a chunk, in the checkpoint of a finished run: the state without its records
+NETCDF = {"engine": "scipy", "format": "NETCDF3_64BIT"}  # ten times as fast as netCDF 4 for files of this size
 _BLOCK = re.compile(r"seeds-(\d+)-(\d+)\.([0-9a-f]{8})$")
 
 
@@ -93,7 +94,7 @@ class Block:
 
     def finish(self, trajectory: xr.Dataset, state: dict[str, np.ndarray], seconds: float) -> None:
         """Write the trajectory, the final state, and last of all the result."""
-        write(self.folder / "trajectory.nc", lambda path: trajectory.to_netcdf(path, engine="h5netcdf"))
+        write(self.folder / "trajectory.nc", lambda path: trajectory.to_netcdf(path, **NETCDF))
         self.save_checkpoint(state, FINAL, seconds)
         names = ("config.json", "environment.json", "trajectory.nc", "checkpoint.safetensors")
         files = {name: sha256((self.folder / name).read_bytes()) for name in names}
@@ -123,7 +124,7 @@ class Block:
     def trajectory(self) -> xr.Dataset:
         import xarray as xr
 
-        return xr.load_dataset(self.folder / "trajectory.nc", engine="h5netcdf")
+        return xr.load_dataset(self.folder / "trajectory.nc", engine=NETCDF["engine"])
 
     def final_state(self) -> dict[str, np.ndarray]:
         return load_arrays(self.folder / "checkpoint.safetensors")[0]

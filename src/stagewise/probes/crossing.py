@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import numpy as np
-import xarray as xr
+
+from stagewise.lazy import xr
 
 
 def first_below(curve: xr.DataArray, threshold: float, along: str = "step") -> xr.DataArray:

@@ -71,7 +71,9 @@ def begin(weights: dict[str, np.ndarray], numbers: dict[str, np.ndarray], stages
 
 @dataclass(frozen=True)
 class Flow(Program):
-    """A motion through its stages; a chunk is a stage, recorded at evenly spaced times from its start to its end."""
+    """A motion through its stages; a chunk is a stage, recorded at some of the solver's own steps, its start and its end.
+
+    The solver steps finely where things happen, so records are dense there; every seed has its own times."""
 
     motion: Motion
     stages: tuple[Stage, ...]
@@ -99,15 +101,12 @@ class Flow(Program):
         sign = 1.0 if stage.until.rising else -1.0
         fixed = (moves, self.motion.samples(stage.samples), chosen, sign,
                  (self.relative_tolerance, self.absolute_tolerance))  # fmt: skip
-        solve = partial(_solve, self.motion, self.records_per_stage, self.max_solver_steps, weights, numbers, fixed)
         limits = np.where(ready, stage.limit, 0.0)
-        final, duration, result, taken, _ = solve(sign * threshold, limits)
-        _, _, _, _, records = solve(np.full(lanes, np.inf), duration)  # the same way again, now that its length is known
+        solved = _solve(self.motion, self.records_per_stage, self.max_solver_steps, weights, numbers, fixed, sign * threshold, limits)
+        final, duration, result, taken, times, records = jax.tree.map(np.asarray, solved)
         outcome = np.where(ready, result, NOT_RUN)
-        records = {name: np.concatenate([along, end[:, None]], 1) for name, (along, end) in records.items()}
         time = state["time"] + duration
-        fractions = np.linspace(0, 1, self.records_per_stage)
-        records = records | {"time": state["time"][:, None] + duration[:, None] * fractions}
+        records = records | {"time": state["time"][:, None] + times}
         told = {"ended": np.where(outcome == NOT_RUN, np.nan, time), "outcome": outcome, "solver_steps": taken}
         by_stage = {name: np.where(np.arange(len(self.stages)) == chunk, told[name][:, None], state[name]) for name in BY_STAGE}
         return state | {"weights": final, "time": time} | by_stage, records
@@ -134,9 +133,7 @@ class Flow(Program):
 
 @partial(jax.jit, static_argnums=(0, 1, 2))
 def _solve(motion, records, max_steps, weights, numbers, fixed, threshold, limit):
-    """One stage of all lanes, until its event or its limit: weights, duration, outcome, solver steps, records.
-
-    Records are evenly spaced from the start to the limit, so they are of use once the limit is the event's own time."""
+    """One stage of all lanes, until its event or its limit: weights, duration, outcome, solver steps, times and records."""
     moves, samples, chosen, sign, (relative, absolute) = fixed
 
     def lane(weights, numbers, threshold, limit):
@@ -150,18 +147,18 @@ def _solve(motion, records, max_steps, weights, numbers, fixed, threshold, limit
 
         runs = distance(weights) < 0  # else the event has already happened and the stage takes no time
         end = jnp.where(runs, limit, 0.0)
-        times = jnp.linspace(0, 1, records)[:-1] * end
+        measure = partial(motion.measure, numbers=numbers)
+        every_step = diffrax.SubSaveAt(t0=True, steps=1, fn=lambda t, y, args: measure(y))
         solution = diffrax.diffeqsolve(
             diffrax.ODETerm(field), diffrax.Tsit5(), t0=0.0, t1=end, dt0=None, y0=weights,
             stepsize_controller=diffrax.PIDController(rtol=relative, atol=absolute),
-            saveat=diffrax.SaveAt(subs=[diffrax.SubSaveAt(ts=times), diffrax.SubSaveAt(t1=True)]),
-            max_steps=max_steps, throw=False,
+            saveat=diffrax.SaveAt(subs=[every_step, diffrax.SubSaveAt(t1=True)]), max_steps=max_steps, throw=False,
             event=diffrax.Event(lambda t, y, args, **_: distance(y), optimistix.Newton(rtol=1e-12, atol=1e-12)),
         )  # fmt: skip
         still = ~runs | (limit == 0)
-        along, final = solution.ys
-        along = jax.tree.map(lambda new, old: jnp.where(still, old, new), along, weights)
+        (step_times, (stop,)), (along, final) = solution.ts, solution.ys
         final = jax.tree.map(lambda new, old: jnp.where(still, old, new[0]), final, weights)
+        duration = jnp.where(still, 0.0, stop)
         finite = jnp.all(jnp.array([jnp.all(jnp.isfinite(leaf)) for leaf in jax.tree.leaves(final)]))
         result = solution.result
         outcome = jnp.select(
@@ -169,9 +166,14 @@ def _solve(motion, records, max_steps, weights, numbers, fixed, threshold, limit
             [EVENT, NOT_FINITE, EVENT, TIME_RAN_OUT],
             GAVE_UP,
         )
-        measure = partial(motion.measure, numbers=numbers)
-        end_record, along_records = measure(final), jax.vmap(measure)(along)
-        recorded = {name: (along_records[name], end_record[name]) for name in end_record}
-        return final, jnp.where(still, 0.0, solution.ts[1][0]), outcome, solution.stats["num_steps"], recorded
+        last_step = jnp.sum(step_times < duration)  # the first saved step that is at or behind the end
+        chosen_steps = jnp.round(jnp.linspace(0, last_step, records)).astype(int)
+        ends = chosen_steps == last_step
+
+        def pick(saved, end):
+            return jnp.where(ends.reshape(-1, *(1,) * end.ndim), end, saved[chosen_steps])
+
+        times, recorded = jax.tree.map(pick, (step_times, along), (duration, measure(final)))
+        return final, duration, outcome, solution.stats["num_steps"], times, recorded
 
     return jax.vmap(lane)(weights, numbers, threshold, limit)

@@ -9,27 +9,26 @@ from string import Template
 from typing import Any, Sequence
 
 from stagewise.lab.catalogue import Paper
-from stagewise.lab.engine import run_all
+from stagewise.lab.engine import Runs
 from stagewise.lab.figures import Figure, styled
 from stagewise.lab.files import make_folder
 from stagewise.lab.files import write as write_file
 from stagewise.lab.ledger import Entry, given, experiments_of
-from stagewise.lab.progress import Silent
 from stagewise.lab.provenance import environment
 from stagewise.lab.settings import flatten
 
 _HERE = Path(__file__).parent
 
 
-def write(papers: Sequence[Paper], entries: Sequence[Entry], preset: str, root: Path, target: Path, progress: Silent) -> Path:
-    """Draw every figure (as PNG, SVG and in the page) and write `report.html` into `target`."""
+def write(papers: Sequence[Paper], entries: Sequence[Entry], figures: Sequence[Figure], preset: str, runs: Runs, target: Path) -> Path:
+    """Draw the figures (as PNG, SVG and in the page) and write `report.html` into `target`."""
+    charts = [draw(figure, preset, runs) for figure in figures]
+    save_pictures(figures, charts, target / "figures")
     sections = []
     for paper in papers:
-        mine = [entry for entry in entries if entry.claim.paper == paper.name]
-        figures = list(paper.figures().values())
-        charts = draw(figures, preset, root, progress)
-        save_pictures(figures, charts, target / "figures")
-        sections.append(_paper(paper, mine, list(zip(figures, charts)), preset))
+        judged = [entry for entry in entries if entry.claim.paper == paper.name]
+        drawn = [(figure, chart) for figure, chart in zip(figures, charts) if figure.paper == paper.name]
+        sections.append(_paper(paper, judged, drawn, preset))
     page = Template((_HERE / "page.html").read_text()).substitute(
         style=(_HERE / "page.css").read_text(),
         scripts=_scripts(),
@@ -41,12 +40,9 @@ def write(papers: Sequence[Paper], entries: Sequence[Entry], preset: str, root: 
     return target / "report.html"
 
 
-def draw(figures: Sequence[Figure], preset: str, root: Path, progress: Silent) -> list[Any]:
-    """The charts of these figures; runs what they need."""
-    needs = [figure.needs_at(preset) for figure in figures]
-    runs = run_all([experiment for need in needs for experiment in experiments_of(need)], root, progress)
-    values = [{name: given(value, runs) for name, value in need.items()} for need in needs]
-    return [styled(figure.draw(**values)) for figure, values in zip(figures, values)]
+def draw(figure: Figure, preset: str, runs: Runs) -> Any:
+    """The chart of a figure, from finished runs."""
+    return styled(figure.draw(**{name: given(need, runs) for name, need in figure.needs_at(preset).items()}))
 
 
 def save_pictures(figures: Sequence[Figure], charts: Sequence[Any], folder: Path) -> None:
@@ -62,7 +58,7 @@ def save_pictures(figures: Sequence[Figure], charts: Sequence[Any], folder: Path
 def _paper(paper: Paper, entries: Sequence[Entry], figures, preset: str) -> str:
     story, _, slips = paper.story.partition("\n\n")[2].partition("Read on:")
     told = "".join(f"<p>{_prose(part)}</p>" for part in story.strip().split("\n\n"))
-    drawn = "".join(_figure(figure, chart, paper, preset) for figure, chart in figures)
+    drawn = "".join(_figure(figure, chart, preset) for figure, chart in figures)
     rows = "".join(_row(entry) for entry in entries)
     heading = "<tr><th>claim</th><th>verdict</th><th>measured</th><th>threshold</th><th>seeds</th><th>control</th></tr>"
     return (
@@ -72,7 +68,7 @@ def _paper(paper: Paper, entries: Sequence[Entry], figures, preset: str) -> str:
     )
 
 
-def _figure(figure: Figure, chart: Any, paper: Paper, preset: str) -> str:
+def _figure(figure: Figure, chart: Any, preset: str) -> str:
     settings = "".join(
         f"<li>{_text(name)}: {_text(need.name)} with {_text(_settings(need))}</li>"
         for name, need in ((n, e) for n, v in figure.needs_at(preset).items() for e in experiments_of({n: v})[:1])

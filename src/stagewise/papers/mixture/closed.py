@@ -22,7 +22,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, ArrayLike, Float
 
-from stagewise.models.two_heads import contrast, head_outputs
+from stagewise.models.two_heads import contrast
 from stagewise.tasks.mixture import Mixture
 from stagewise.training.flow import Motion
 from stagewise.training.loop import Rule
@@ -38,12 +38,14 @@ def blocks(gram: Float[ArrayLike, "*b double double"]) -> tuple[ArrayLike, Array
 
 
 def outputs(task: Mixture, neurons: Float[ArrayLike, "2 n"], scores: Float[ArrayLike, "2 n n"], bias: Float[ArrayLike, ""]):
-    """Head outputs and f on the whole population, by looking scores up instead of multiplying embeddings."""
+    """Head outputs and f on the whole population, by looking scores up instead of multiplying embeddings.
+
+    Samples are the last axis, so that inner loops are long; scores never come near where exp would overflow."""
     samples = task.population()
-    signal, sign = samples.signal, samples.sign
+    signal, sign = samples.signal.T, samples.sign.T  # [token, sample]
     values = neurons[:, signal] * sign
-    pairs = scores[:, signal[:, :, None], signal[:, None, :]] * (sign[:, :, None] * sign[:, None, :])
-    heads = head_outputs(values, pairs)
+    raised = jnp.exp(scores[:, signal[:, None], signal[None]] * (sign[:, None] * sign[None]))  # [head, key, query, sample]
+    heads = jnp.sum(jnp.sum(raised * values[:, :, None], 1) / jnp.sum(raised, 1), 1)
     return heads, contrast(heads, bias)
 
 
@@ -101,6 +103,7 @@ class ClosedDescent(Rule):
     """Gradient descent on the closed system; the numbers say how fast neurons and attention learn."""
 
     task: Mixture
+    stops: bool = False
 
     def step(self, weights, numbers, key):
         pull_on_neurons, pull_on_scores = pull(self.task, weights, numbers["bias"], self.task.population().weight)
@@ -112,6 +115,9 @@ class ClosedDescent(Rule):
 
     def measure(self, weights, numbers, key):
         return measure(self.task, weights, numbers["bias"])
+
+    def done(self, measured, numbers):
+        return measured["loss"][0] < numbers["stop_at_loss"]
 
     @property
     def dims(self):

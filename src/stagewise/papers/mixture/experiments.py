@@ -1,4 +1,5 @@
-"""The mixture paper's training runs: all weights at once (Section 3.1), and in three stages (Algorithm 1)."""
+"""The mixture paper's training runs: all weights at once (Section 3.1), in three stages (Algorithm 1), and both again at
+infinite width in the few numbers that symmetry leaves. Studies over them are in `studies.py`."""
 
 from __future__ import annotations
 
@@ -7,7 +8,6 @@ from typing import Literal
 
 from stagewise.errors import require
 from stagewise.lab.experiment import Experiment
-from stagewise.lab.study import Study
 from stagewise.lazy import jnp
 from stagewise.tasks.mixture import Mixture
 
@@ -47,6 +47,7 @@ class JointTraining(TwoHeadTraining):
     learning_rate: float = 0.1
     steps: int = 6000
     seeds: int = 16
+    stop_at_loss: float = 0.0  # a seed whose loss is below this needs no more training
     trains: Literal["both", "neurons", "attention"] = "both"
     neuron_scale: float = 0.0  # neurons start at N(0, neuron_scale^2); the paper starts them at zero but for Figure 3
     form: Literal["closed", "weights"] = "closed"  # inner products of weights, or the weights themselves
@@ -59,6 +60,10 @@ class JointTraining(TwoHeadTraining):
         require(self.learning_rate >= 0, f"{self.name}: learning_rate must not be negative, not {self.learning_rate}")
         require(self.neuron_scale >= 0, f"{self.name}: neuron_scale must not be negative, not {self.neuron_scale}")
         require(self.steps >= 1, f"{self.name}: steps must be at least 1, not {self.steps} (set --steps)")
+        require(
+            not (self.form == "weights" and self.stop_at_loss > 0),
+            f"{self.name}: stopping at a loss is for the closed form (set --form closed or --stop_at_loss 0)",
+        )
         require(
             not (self.form == "weights" and self.width == "infinite"),
             f"{self.name}: infinite width has no weights to train (set --form closed or --width)",
@@ -74,7 +79,8 @@ class JointTraining(TwoHeadTraining):
         from stagewise.training.loop import Training
         from stagewise.training.schedule import schedule
 
-        rule = ClosedDescent(self.task) if self.form == "closed" else WeightDescent(self.task)
+        stops = self.stop_at_loss > 0
+        rule = ClosedDescent(self.task, stops) if self.form == "closed" else WeightDescent(self.task)
         return Training(rule, schedule(self.steps, evenly=150, log_spaced=40))
 
     def start(self, seeds):
@@ -86,6 +92,7 @@ class JointTraining(TwoHeadTraining):
             "neuron_rate": self.learning_rate * (self.trains != "attention"),
             "attention_rate": self.learning_rate * (self.trains != "neurons"),
             "bias": self.bias,
+            "stop_at_loss": self.stop_at_loss,
         }
         return begin(draw(self, seeds, self.neuron_scale), initial.numbers(chosen, len(seeds)), seeds)
 
@@ -95,6 +102,21 @@ class JointTraining(TwoHeadTraining):
         from stagewise.papers.mixture.weights import as_model
 
         return as_model(state["weights"], state["numbers"]["bias"])
+
+
+@dataclass(frozen=True)
+class ManyGroups(JointTraining):
+    """Joint training with more than two groups (Figures 5 to 7), until it is learned. Seconds for 3 or 4 groups, 15 for 8.
+
+    The paper does not say how long its sequences are; we take 3 tokens, as in its theory."""
+
+    task: Mixture = Mixture(groups=3)
+    steps: int = 20000
+    seeds: int = 8
+    stop_at_loss: float = 0.005
+
+    name = "mixture.many_groups"
+    presets = {"quick": {}, "standard": {"seeds": 16}, "paper": {"seeds": 11, "steps": 30000, "stop_at_loss": 0.0}}
 
 
 @dataclass(frozen=True)
@@ -139,24 +161,87 @@ class ThreeStages(TwoHeadTraining):
         return begin(initial.gram(self, seeds), initial.numbers(chosen, len(seeds)), stages=4)
 
 
-widths = Study(
-    "mixture.widths",
-    "How fast finite width approaches infinite width.",
-    JointTraining.plan(seeds=32),
-    over={"width": (8, 32, 128, 512, 2048)},
-    at_preset={"standard": {"width": (8, 32, 128, 512, 2048, 8192)}, "paper": {"width": (8, 32, 128, 512, 2048, 8192)}},
-)
 
-scales_in_stages = Study(
-    "mixture.scales_in_stages",
-    "How long Algorithm 1 takes from smaller and smaller initial attention, at infinite width.",
-    ThreeStages.plan(width="infinite"),
-    over={"initial_scale": (0.3, 0.1, 0.03, 0.01, 0.003, 0.001)},
-)
+@dataclass(frozen=True)
+class Symmetric(Experiment):
+    """What the runs at infinite width share: every group plays the same part, so 22 numbers say it all (`orbits.py`)."""
 
-widths_in_stages = Study(
-    "mixture.widths_in_stages",
-    "Algorithm 1 at finite width.",
-    ThreeStages.plan(seeds=32),
-    over={"width": (32, 128, 512, 2048, 8192)},
-)
+    task: Mixture = Mixture()
+    initial_scale: float = 0.1
+    bias: float = 0.5
+    seeds: int = 1
+
+    def __post_init__(self):
+        super().__post_init__()
+        require(self.initial_scale >= 0, f"{self.name}: initial_scale must not be negative, not {self.initial_scale}")
+
+    @property
+    def deterministic(self) -> bool:
+        return True
+
+    def model(self, state):
+        from stagewise.papers.mixture.orbits import as_model
+
+        return as_model(self.task.groups, state["weights"], state["numbers"]["bias"])
+
+
+@dataclass(frozen=True)
+class SymmetricTraining(Symmetric):
+    """Joint training at infinite width, for any number of groups at the same cost. Under a second."""
+
+    learning_rate: float = 0.1
+    steps: int = 6000
+
+    name = "mixture.symmetric"
+
+    def __post_init__(self):
+        super().__post_init__()
+        require(self.learning_rate >= 0, f"{self.name}: learning_rate must not be negative, not {self.learning_rate}")
+        require(self.steps >= 1, f"{self.name}: steps must be at least 1, not {self.steps} (set --steps)")
+
+    def program(self):
+        from stagewise.papers.mixture.orbits import OrbitDescent, Orbits
+        from stagewise.training.loop import Training
+        from stagewise.training.schedule import schedule
+
+        return Training(OrbitDescent(Orbits(self.task.length)), schedule(self.steps, evenly=300, log_spaced=40))
+
+    def start(self, seeds):
+        from stagewise.papers.mixture import orbits
+        from stagewise.training.loop import begin
+
+        numbers = orbits.numbers(self.task, len(seeds), bias=self.bias, rate=self.learning_rate)
+        return begin(orbits.begin(self.initial_scale, len(seeds)), numbers, seeds)
+
+
+@dataclass(frozen=True)
+class SymmetricStages(Symmetric):
+    """Stages 1 and 2 of Algorithm 1 at infinite width, for any number of groups.
+
+    T1 is where the neurons' alignment with the group signals reaches a given value, the same for every number of groups."""
+
+    group_alignment_at_T1: float = 0.25
+    score_at_T2: float = 1.0
+
+    name = "mixture.symmetric_stages"
+
+    def program(self):
+        from stagewise.papers.mixture.orbits import OrbitFlow, Orbits
+        from stagewise.training.flow import Flow
+        from stagewise.training.stages import Stage, Until
+
+        attention = ("difference", "total")
+        return Flow(
+            OrbitFlow(Orbits(self.task.length)),
+            (
+                Stage("1", ("neurons",), "all", Until("group_alignment", "group_alignment_at_T1"), limit=1e3),
+                Stage("2", attention, "conflicting", Until("score", "score_at_T2"), limit=1e5),
+            ),
+        )
+
+    def start(self, seeds):
+        from stagewise.papers.mixture import orbits
+        from stagewise.training.flow import begin
+
+        chosen = {name: getattr(self, name) for name in ("group_alignment_at_T1", "score_at_T2", "bias")}
+        return begin(orbits.begin(self.initial_scale, len(seeds)), orbits.numbers(self.task, len(seeds), **chosen), stages=2)

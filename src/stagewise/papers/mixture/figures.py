@@ -8,8 +8,9 @@ import pandas as pd
 import xarray as xr
 
 from stagewise.lab.figures import figure
-from stagewise.papers.mixture.experiments import JointTraining, ThreeStages, scales_in_stages, widths
+from stagewise.papers.mixture.experiments import JointTraining, ThreeStages
 from stagewise.papers.mixture.recorded import duration
+from stagewise.papers.mixture.studies import scales_in_stages, widths
 
 
 def band(curves: xr.DataArray, name: str) -> pd.DataFrame:

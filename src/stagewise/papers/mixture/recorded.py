@@ -5,13 +5,16 @@ from __future__ import annotations
 import math
 
 import numpy as np
-import xarray as xr
 
+from stagewise.lazy import xr
+from stagewise.papers.mixture import appendix_b
 from stagewise.probes.crossing import first_above, first_below
 from stagewise.tasks.mixture import Mixture
 
 HALF_LEARNED = math.log(2) / 2  # half of the loss of knowing nothing
 ONSET = 0.5  # the score at which attention has clearly begun to choose
+TWO_GROUPS, BIAS = Mixture(), 0.5  # the setting of the paper's theory
+STATE = ("neurons", "scores", "key_self", "query_self")
 
 
 def time_to_learn(joint: xr.Dataset, kind: str) -> xr.DataArray:
@@ -29,6 +32,17 @@ def onset(joint: xr.Dataset) -> xr.DataArray:
     return first_above(score(joint, "c1", "v1"), ONSET)
 
 
+def last(curve: xr.DataArray) -> xr.DataArray:
+    """The last recorded value, also where a cell of a study stopped earlier than others."""
+    return xr.apply_ufunc(lambda row: row[np.flatnonzero(np.isfinite(row))[-1]], curve, input_core_dims=[["record"]], vectorize=True)
+
+
+def learned(joint: xr.Dataset, loss: float) -> xr.DataArray:
+    """Whether a seed ends with every sample right and a loss below the threshold."""
+    end = joint.isel(record=-1)
+    return (end.accuracy > 1 - 1e-9) & (end.loss.sel(kind="all") < loss)
+
+
 def ended_by_event(stages: xr.Dataset) -> xr.DataArray:
     """Whether every stage of a flow ended by its event, by seed."""
     return (stages.outcome == 0).all("stages")
@@ -40,34 +54,37 @@ def duration(stages: xr.Dataset, stage: str) -> xr.DataArray:
     return lasted.where(stages.outcome.sel(stages=stage) == 0)
 
 
-def weights(trajectory: xr.Dataset) -> dict[str, np.ndarray]:
-    """Neurons and Gram matrices of every record: the state of the closed system, leading dimensions kept."""
-    scores = trajectory.scores.values
-    rows = [[trajectory.key_self.values, scores], [np.swapaxes(scores, -1, -2), trajectory.query_self.values]]
-    return {"neurons": trajectory.neurons.values, "gram": np.block(rows)}
+def during(stages: xr.Dataset, stage: str) -> xr.Dataset:
+    """The records inside a stage of a single run, a millionth of its length away from the ends, where ReLUs switch."""
+    inside = np.flatnonzero(stages.stage.values == stage)
+    time = stages.time.isel(seed=0).values[inside]
+    margin = 1e-6 * (time[-1] - time[0])
+    return stages.isel(record=inside[(time > time[0] + margin) & (time < time[-1] - margin)])
 
 
-def errors_of_samples(trajectory: xr.Dataset, task: Mixture, bias: float) -> np.ndarray:
-    """g(X) = 1 / (1 + exp(y f(X))) of every sample of the population, at every record."""
-    import jax
-
-    from stagewise.papers.mixture.closed import outputs
-
-    state = weights(trajectory)
-    lead = state["neurons"].shape[:-2]
-    flat = [state["neurons"].reshape(-1, *state["neurons"].shape[-2:]), trajectory.scores.values.reshape(-1, *trajectory.scores.shape[-3:])]
-    f = jax.jit(jax.vmap(lambda neurons, scores: outputs(task, neurons, scores, bias)[1]))(*flat)
-    return np.asarray(jax.nn.sigmoid(-task.population().label * f)).reshape(*lead, -1)
+def at_end_of(stages: xr.Dataset, stage: str) -> xr.Dataset:
+    """The last record of a stage."""
+    return stages.isel(record=np.flatnonzero(stages.stage.values == stage)[-1])
 
 
-def velocity(trajectory: xr.Dataset, task: Mixture, bias: float, kind: str = "all") -> dict[str, np.ndarray]:
-    """The gradient flow at every record, computed by automatic differentiation of the loss."""
-    import jax
+def respond(trajectory: xr.Dataset) -> appendix_b.Response:
+    """Attention, outputs and errors on every sample of the two-group task, at every record."""
+    return appendix_b.respond(TWO_GROUPS, trajectory.neurons.values, trajectory.scores.values, BIAS)
 
-    from stagewise.papers.mixture.closed import ClosedFlow
 
-    state = weights(trajectory)
-    lead = state["neurons"].shape[:-2]
-    flat = {name: array.reshape(-1, *array.shape[len(lead):]) for name, array in state.items()}
-    field = jax.jit(jax.vmap(lambda w: ClosedFlow(task).velocity(w, {"bias": bias}, task.kinds()[kind])))(flat)
-    return {name: np.asarray(array).reshape(*lead, *array.shape[1:]) for name, array in field.items()}
+def velocity(trajectory: xr.Dataset, kind: str = "all") -> dict[str, np.ndarray]:
+    """Gradient flow at every record, on a kind of sample of the two-group task."""
+    return appendix_b.velocity(TWO_GROUPS, *(trajectory[name].values for name in STATE), BIAS, kind)
+
+
+def attention(trajectory: xr.Dataset, tokens: list[str], head: str = "+") -> xr.DataArray:
+    """Attention of one head on a sequence of tokens such as ["c1", "v1", "-v2"], with dimensions at and to.
+
+    `at` is the token that asks (the query), `to` the token it looks at (the key)."""
+    names = [token.lstrip("-") for token in tokens]
+    sign = np.array([-1.0 if token.startswith("-") else 1.0 for token in tokens])
+    signs = xr.DataArray(np.outer(sign, sign), dims=("to", "at"), coords={"to": tokens, "at": tokens})
+    key, query = xr.DataArray(names, dims="to"), xr.DataArray(names, dims="at")
+    pairs = trajectory.scores.sel(head=head, drop=True).sel(key=key, query=query).drop_vars(["key", "query"]) * signs
+    raised = np.exp(pairs - pairs.max("to"))
+    return raised / raised.sum("to")

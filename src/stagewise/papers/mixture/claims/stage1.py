@@ -3,29 +3,26 @@
 from __future__ import annotations
 
 import numpy as np
-import xarray as xr
 
 from stagewise.lab.claims import claim
-from stagewise.lab.statistics import Verdict, exactly
+from stagewise.lab.statistics import Verdict, all_of, exactly
+from stagewise.lazy import xr
 from stagewise.papers.mixture.experiments import ThreeStages
-from stagewise.papers.mixture.recorded import errors_of_samples, velocity
-from stagewise.tasks.mixture import Mixture
+from stagewise.papers.mixture.recorded import TWO_GROUPS, at_end_of, during, duration, respond, velocity
+from stagewise.papers.mixture.studies import scales_in_stages
 
-TASK, BIAS = Mixture(), 0.5
-_samples = TASK.population()
-CONSISTENT = _samples.agreeing == 1
+LIMIT = ThreeStages.plan(width="infinite")
 
 
-def _inside(stages: xr.Dataset, stage: str) -> xr.Dataset:
-    """The records strictly inside a stage: at its ends a ReLU is just switching."""
-    return stages.where(stages.stage == stage, drop=True).isel(record=slice(1, -1))
+def _consistent() -> np.ndarray:
+    return TWO_GROUPS.population().agreeing == 1
 
 
 @claim(
     "mixture.lem52",
     source="Lemma 5.2 (D.1, D.2)",
     predicted="while no ReLU is off, d(w+.v_k)/dt is an eighth of the summed errors of the consistent samples, and w.c stands still",
-    needs={"stages": ThreeStages.plan(width="infinite"), "stage": "1.1"},
+    needs={"stages": LIMIT, "stage": "1.1"},
     control={"stage": "1.2"},
     control_is="the same formula in stage 1.2, where two samples are switched off",
 )
@@ -33,31 +30,138 @@ def class_alignment_in_stage_1_1(stages: xr.Dataset, stage: str) -> Verdict:
     """In stage 1.1 both heads align with the class signals at the printed rate, in opposite directions, and not at all
     with the group signals.
 
-    Threshold: at most 1e-12 from automatic differentiation, because the lemma is an identity."""
-    part = _inside(stages, stage)
-    moving = velocity(part, TASK, BIAS)["neurons"]
-    error = errors_of_samples(part, TASK, BIAS)
-    rate = error[..., CONSISTENT].sum(-1) / 8
+    Threshold: at most 1e-12 from the gradient of Appendix B, because the lemma is an identity."""
+    part = during(stages, stage)
+    rate = respond(part).error[0][..., _consistent()].sum(-1) / 8
     said = rate[..., None, None] * np.array([[0, 0, 1, 1], [0, 0, -1, -1]])
-    return exactly("largest deviation", abs(moving - said).max(), at_most=1e-12)
+    return exactly("largest deviation", abs(velocity(part)["neurons"][0] - said).max(), at_most=1e-12)
 
 
 @claim(
     "mixture.lem53",
     source="Lemma 5.3 (D.4, D.5)",
     predicted="once the + head is off on X_{k,-,-}, d(w+.c_k)/dt is an eighth of the error on X_{k,+,+}, and w+.v goes on growing",
-    needs={"stages": ThreeStages.plan(width="infinite"), "stage": "1.2"},
+    needs={"stages": LIMIT, "stage": "1.2"},
     control={"stage": "1.1"},
     control_is="the same formula in stage 1.1, where nothing is switched off",
 )
 def group_alignment_in_stage_1_2(stages: xr.Dataset, stage: str) -> Verdict:
     """In stage 1.2 the positive head aligns with the group signals at the printed rate.
 
-    Threshold: at most 1e-12 from automatic differentiation, because the lemma is an identity."""
-    part = _inside(stages, stage)
-    moving = velocity(part, TASK, BIAS)["neurons"][..., 0, :]
-    positive = CONSISTENT & (_samples.label > 0)  # X_{1,+,+} and X_{2,+,+}, in this order
-    error = errors_of_samples(part, TASK, BIAS)[..., positive]
+    Threshold: at most 1e-12 from the gradient of Appendix B, because the lemma is an identity."""
+    part = during(stages, stage)
+    positive = _consistent() & (TWO_GROUPS.population().label > 0)  # X_{1,+,+} and X_{2,+,+}, in this order
+    error = respond(part).error[0][..., positive]
     both = error.sum(-1, keepdims=True) / 8
     said = np.concatenate([error / 8, both, both], -1)
-    return exactly("largest deviation", abs(moving - said).max(), at_most=1e-12)
+    return exactly("largest deviation", abs(velocity(part)["neurons"][0, :, 0] - said).max(), at_most=1e-12)
+
+
+@claim(
+    "mixture.corD3",
+    source="Corollary D.3",
+    predicted="the + head switches off on X_{k,-,-} at a time T_0.5 that depends on neither omega nor m",
+    needs={"stages": scales_in_stages},
+    control={"stages": scales_in_stages.but(bias=5.0)},
+    control_is="a bias of 5, not small: the heads never switch off",
+)
+def first_switch_takes_constant_time(stages: xr.Dataset) -> Verdict:
+    """Stage 1.1 ends, after a time that is the same for every initial scale.
+
+    Threshold: an end by the event between 0.1 and 10, equal to 1 % over omega from 0.3 to 0.001,
+    because the corollary says Theta(1)."""
+    time = duration(stages, "1.1").isel(seed=0).values
+    if not np.isfinite(time).all():
+        return exactly("share of scales that get there", np.isfinite(time).mean(), at_least=1)
+    return all_of(
+        exactly("T_0.5", time.max(), at_least=0.1, at_most=10),
+        exactly("relative spread over omega", np.ptp(time) / time.mean(), at_most=0.01),
+    )
+
+
+@claim(
+    "mixture.corD6",
+    source="Corollary D.6",
+    predicted="between T_0.5 and T1 head s is off exactly on X_{k,-s,-s}",
+    needs={"stages": LIMIT, "stage": "1.2"},
+    control={"stage": "3"},
+    control_is="stage 3, where every ReLU comes back",
+    note="The pattern ends with stage 2: in stage 3 all ReLUs become active again.",
+)
+def only_mirrored_consistent_samples_are_off(stages: xr.Dataset, stage: str) -> Verdict:
+    """In stage 1.2 each head is switched off on the consistent samples of the other label, and on nothing else.
+
+    Threshold: at every recorded time, because the corollary says all of the stage."""
+    samples, active = TWO_GROUPS.population(), respond(during(stages, stage)).active
+    said = np.stack([~(_consistent() & (samples.label == -sign)) for sign in (1, -1)])
+    return exactly("share of times with the pattern", (active == said).all((-1, -2)).mean(), at_least=1)
+
+
+@claim(
+    "mixture.corD7",
+    source="Corollary D.7",
+    predicted="at T1 the + head is aligned with every signal, by an amount that depends on neither omega nor m",
+    needs={"stages": scales_in_stages, "end_of": "1.2"},
+    control={"end_of": "1.1"},
+    control_is="the end of stage 1.1, where group signals are not learned yet",
+)
+def every_signal_is_learned_by_T1(stages: xr.Dataset, end_of: str) -> Verdict:
+    """After stage 1 the alignments with class and group signals are all of order one.
+
+    Threshold: at least 0.1 and equal to 1 % over omega from 0.3 to 0.001, because the corollary says Theta(1)."""
+    aligned = at_end_of(stages, end_of).neurons.sel(head="+").isel(seed=0)
+    spread = ((aligned.max("initial_scale") - aligned.min("initial_scale")) / aligned.mean("initial_scale")).max()
+    return all_of(
+        exactly("least alignment", aligned.min().item(), at_least=0.1),
+        exactly("relative spread over omega", spread.item(), at_most=0.01),
+    )
+
+
+@claim(
+    "mixture.thmD8",
+    source="Theorem D.8",
+    predicted="at T1 the model is right by a constant on consistent samples and says exactly 0 on conflicting ones",
+    needs={"stages": LIMIT, "end_of": "1.2"},
+    control={"end_of": "2"},
+    control_is="the end of stage 2, when conflicting samples are told apart",
+)
+def stage_one_solves_consistent_samples_only(stages: xr.Dataset, end_of: str) -> Verdict:
+    """After stage 1 the output has the right sign by a constant on consistent samples and vanishes on conflicting ones.
+
+    Threshold: at least 0.5 and at most 1e-9, because the theorem says Omega(1) and zero."""
+    samples, f = TWO_GROUPS.population(), respond(at_end_of(stages, end_of)).f[0]
+    right = samples.label * f
+    return all_of(
+        exactly("least y f, consistent", right[_consistent()].min(), at_least=0.5),
+        exactly("largest |f|, conflicting", abs(f[~_consistent()]).max(), at_most=1e-9),
+    )
+
+
+@claim(
+    "mixture.lem54",
+    source="Lemma 5.4",
+    predicted="no neurons classify the conflicting samples while attention is uniform",
+    needs={"kind": "conflicting"},
+    control={"kind": "consistent"},
+    control_is="the consistent samples, which are separable",
+)
+def uniform_attention_cannot_solve_conflicting_samples(kind: str) -> Verdict:
+    """With uniform attention, no choice of neurons makes y f positive on all conflicting samples.
+
+    If f > 0 then H+ > H-, since ReLU is monotone; so a solution would give a vector u = w+ - w- with y u.(sum of tokens) > 0
+    on all of them, which a linear programme excludes; and the features' maximum margin is zero.
+
+    Threshold: the programme is infeasible and the margin is 0, because the lemma is a statement of impossibility."""
+    from scipy.optimize import linprog
+
+    from stagewise.probes.margin import maximum_margin
+
+    samples = TWO_GROUPS.population()
+    tokens = np.zeros((len(samples.label), 4))
+    np.add.at(tokens, (np.arange(len(samples.label))[:, None], samples.signal), samples.sign)
+    rows = (tokens * samples.label[:, None])[TWO_GROUPS.kinds()[kind] > 0]
+    found = linprog(np.zeros(4), A_ub=-rows, b_ub=-np.ones(len(rows)), bounds=(None, None))
+    return all_of(
+        exactly("programme is feasible", float(found.status == 0), at_most=0),
+        exactly("maximum margin", maximum_margin(rows), at_most=0),
+    )

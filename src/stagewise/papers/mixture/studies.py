@@ -1,0 +1,87 @@
+"""Trends: the mixture paper's runs at several widths, scales, targets, rates and numbers of groups."""
+
+from __future__ import annotations
+
+from stagewise.lab.study import Study
+from stagewise.papers.mixture.experiments import JointTraining, ManyGroups, SymmetricStages, SymmetricTraining, ThreeStages
+
+SCALES = (0.3, 0.1, 0.03, 0.01, 0.003, 0.001)
+WIDER = {preset: {"width": (8, 32, 128, 512, 2048, 8192)} for preset in ("standard", "paper")}
+
+widths = Study(
+    "mixture.widths",
+    "How fast finite width approaches infinite width.",
+    JointTraining.plan(seeds=24),
+    over={"width": (8, 32, 128, 512, 2048)},
+    at_preset=WIDER,
+)
+
+scales = Study(
+    "mixture.scales",
+    "Joint training at width 128 from smaller and smaller initial attention.",
+    JointTraining.plan(seeds=8),
+    over={"initial_scale": (0.3, 0.1, 0.03, 0.01)},
+)
+
+scales_at_infinite_width = Study(
+    "mixture.scales_at_infinite_width",
+    "The limits that the runs of mixture.scales are compared with.",
+    JointTraining.plan(width="infinite"),
+    over={"initial_scale": (0.3, 0.1, 0.03, 0.01)},
+)
+
+lengths = Study(
+    "mixture.lengths",
+    "Longer sequences: more noise tokens than the theory allows.",
+    ManyGroups.plan(steps=12000, **{"task.groups": 2}),
+    over={"task.length": (3, 4, 5)},
+)
+
+groups = Study(
+    "mixture.groups",
+    "How long joint training takes with more groups, at infinite width.",
+    SymmetricTraining.plan(steps=14000),
+    over={"task.groups": (2, 3, 4, 6, 8, 12, 16)},
+)
+
+rates = Study(
+    "mixture.rates",
+    "Whether gradient descent follows gradient flow, at infinite width.",
+    SymmetricTraining.plan(steps=14000),
+    over={"learning_rate": (0.01, 0.1, 0.5, 1.0, 2.0)},
+)
+
+biases = Study(
+    "mixture.biases",
+    "What the fixed bias is for, at infinite width.",
+    SymmetricTraining.plan(steps=14000),
+    over={"bias": (0.0, 0.05, 0.2, 0.5, 1.0, 2.0, 5.0)},
+)
+
+scales_in_stages = Study(
+    "mixture.scales_in_stages",
+    "How long Algorithm 1 takes from smaller and smaller initial attention, at infinite width.",
+    ThreeStages.plan(width="infinite"),
+    over={"initial_scale": SCALES},
+)
+
+targets_in_stages = Study(
+    "mixture.targets_in_stages",
+    "How long stage 3 of Algorithm 1 takes to reach smaller and smaller losses, at infinite width.",
+    ThreeStages.plan(width="infinite"),
+    over={"target_loss": (0.1, 0.03, 0.01, 0.003, 0.001)},
+)
+
+widths_in_stages = Study(
+    "mixture.widths_in_stages",
+    "Algorithm 1 at finite width.",
+    ThreeStages.plan(seeds=32),
+    over={"width": (32, 128, 512, 2048, 8192)},
+)
+
+groups_in_stages = Study(
+    "mixture.groups_in_stages",
+    "How long attention takes with more groups and smaller initial attention, at infinite width.",
+    SymmetricStages.plan(),
+    over={"task.groups": (2, 3, 4, 8), "initial_scale": (0.1, 0.01, 0.001)},
+)
