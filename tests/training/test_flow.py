@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy.integrate import solve_ivp
 
-from stagewise.papers.mixture.closed import ClosedFlow
+from stagewise.papers.mixture.closed import Closed
 from stagewise.papers.mixture.experiments import ThreeStages
 from stagewise.training import flow
 from stagewise.training.flow import Flow, Motion, begin
@@ -87,7 +87,7 @@ def test_all_stages_share_one_compilation(compilations):
 def test_the_three_stage_flow_agrees_with_scipy():
     experiment = ThreeStages(width=16, seeds=1, initial_scale=0.3)
     program, state = experiment.program(), experiment.start(np.arange(1))
-    motion = ClosedFlow(experiment.task)
+    motion = Closed(experiment.task)
     numbers = {name: value[0] for name, value in state["numbers"].items()}
     for chunk, stage in enumerate(program.stages[:3]):
         before = {name: np.asarray(value[0]) for name, value in state["weights"].items()}

@@ -57,17 +57,30 @@ class Runs(dict[Experiment, Run]):
 
 
 def run_all(experiments: Iterable[Experiment], root: Path, progress: Silent = Silent()) -> Runs:
-    """Run what is not stored yet, side by side where only numbers differ, and load everything."""
-    wanted = {experiment: blocks(experiment, root) for experiment in dict.fromkeys(experiments)}
-    missing = [block for parts in wanted.values() for block in parts if not _is_whole(block, progress)]
+    """Run what is not stored yet, side by side where only numbers differ, and load everything.
+
+    Experiments that differ only in their number of seeds share the blocks of the one that has most."""
+    unique = list(dict.fromkeys(experiments))
+    most: dict[tuple[str, str], Experiment] = {}
+    for experiment in unique:
+        known = most.setdefault(_identity(experiment), experiment)
+        if experiment.lanes > known.lanes:
+            most[_identity(experiment)] = experiment
+    stored = {identity: blocks(experiment, root) for identity, experiment in most.items()}
+    missing = [block for parts in stored.values() for block in parts if not _is_whole(block, progress)]
     fresh: dict[Path, xr.Dataset] = {}
     for program, group in _groups(missing):
         fresh |= _compute(program, group, progress)
-    return Runs({experiment: load_run(experiment, parts, fresh) for experiment, parts in wanted.items()})
+    return Runs({experiment: load_run(experiment, stored[_identity(experiment)], fresh) for experiment in unique})
+
+
+def _identity(experiment: Experiment) -> tuple[str, str]:
+    return experiment.name, experiment.digest
 
 
 def load_run(experiment: Experiment, parts: Sequence[Block], fresh: Mapping[Path, xr.Dataset] = {}) -> Run:
     """The run in these blocks; what was computed just now is not read back."""
+    parts = [part for part in parts if part.first < experiment.lanes]
     read = [fresh[part.folder] if part.folder in fresh else part.trajectory() for part in parts]
     trajectory = xr.concat(read, "seed") if len(read) > 1 else read[0]
     return Run(experiment, trajectory.isel(seed=slice(experiment.lanes)), tuple(parts))

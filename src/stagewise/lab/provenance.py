@@ -51,7 +51,7 @@ def environment() -> dict[str, Any]:
         "platform": platform.platform(),
         "processor": _processor(),
         "cores": len(os.sched_getaffinity(0)),
-        "threads": os.environ.get("XLA_FLAGS", "") or "default",
+        "threads": os.environ.get("PJRT_NPROC", "default"),
         "commit": _commit(),
     }
 

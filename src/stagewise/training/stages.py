@@ -1,8 +1,18 @@
-"""Stages of training: which weights move, on which samples, until which event."""
+"""Stages of training: which weights move, on which samples, until which event; and discrete training through them.
+
+Gradient flow through stages is in `flow.py`; the same stages serve both."""
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from dataclasses import dataclass
+from typing import Any
+
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float, Key
+
+from stagewise.training.loop import NEVER, Rule
 
 
 @dataclass(frozen=True)
@@ -25,3 +35,76 @@ class Stage:
     samples: str
     until: Until
     limit: float
+
+
+class StagedStep(ABC):
+    """How one lane moves in whatever stage it is. Weights are a dict of named arrays, as for a `Motion`."""
+
+    @abstractmethod
+    def descend(self, weights: dict[str, Array], numbers: dict[str, Array], key: Key[Array, ""],
+                moves: dict[str, Float[Array, ""]], samples: Float[Array, " n"]) -> dict[str, Array]:  # fmt: skip
+        """One step on the weighted samples; `moves` is 1 for the weights that the stage trains and 0 for the rest."""
+
+    @abstractmethod
+    def measure(self, weights: dict[str, Array], numbers: dict[str, Array]) -> dict[str, Array]:
+        """Named arrays to record."""
+
+    @abstractmethod
+    def watched(self, weights: dict[str, Array], numbers: dict[str, Array]) -> dict[str, Float[Array, ""]]:
+        """The quantities that may end a stage."""
+
+    @abstractmethod
+    def samples(self, kind: str) -> np.ndarray:
+        """Weights of the samples of a kind."""
+
+
+@dataclass(frozen=True)
+class Staged(Rule):
+    """Discrete training through stages, each lane in its own: a lane goes on when its event happens, and rests after the last.
+
+    Records hold `stage` (the number of stages behind) and `ended_at` (the step at which each ended)."""
+
+    steps: StagedStep
+    stages: tuple[Stage, ...]
+    stops = True
+
+    def begin(self, weights: dict[str, np.ndarray]) -> dict[str, Any]:
+        """The weights of all lanes together with where each lane is."""
+        lanes = len(next(iter(weights.values())))
+        return {"weights": weights, "stage": np.zeros(lanes, int), "taken": np.zeros(lanes, int),
+                "ended_at": np.full((lanes, len(self.stages)), NEVER)}  # fmt: skip
+
+    def step(self, weights, numbers, key):
+        inner, stage = weights["weights"], jnp.minimum(weights["stage"], len(self.stages) - 1)
+        moves = {name: jnp.array([float(name in s.moves) for s in self.stages])[stage] for name in inner}
+        samples = jnp.array([self.steps.samples(s.samples) for s in self.stages])[stage]
+        inner = self.steps.descend(inner, numbers, key, moves, samples)
+        taken = weights["taken"] + 1
+        happened = self._happened(self.steps.watched(inner, numbers), numbers)[stage]
+        now = happened & (jnp.arange(len(self.stages)) == stage)
+        ended_at = jnp.where(now & (weights["ended_at"] == NEVER), taken, weights["ended_at"])
+        return {"weights": inner, "stage": stage + happened, "taken": taken, "ended_at": ended_at}
+
+    def _happened(self, watched, numbers):
+        found = []
+        for stage in self.stages:
+            reaches = stage.until.reaches
+            threshold = numbers[reaches] if isinstance(reaches, str) else reaches
+            value = watched[stage.until.quantity]
+            found.append(value >= threshold if stage.until.rising else value <= threshold)
+        return jnp.stack(found)
+
+    def measure(self, weights, numbers, key):
+        where = {"stage": weights["stage"], "ended_at": weights["ended_at"]}
+        return self.steps.measure(weights["weights"], numbers) | where
+
+    def done(self, measured, numbers):
+        return measured["stage"] >= len(self.stages)
+
+    @property
+    def dims(self):
+        return self.steps.dims | {"stage": (), "ended_at": ("stages",)}
+
+    @property
+    def coords(self):
+        return self.steps.coords | {"stages": np.array([stage.name for stage in self.stages])}

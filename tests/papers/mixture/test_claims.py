@@ -20,6 +20,11 @@ def test_claim_is_judged_and_fails_its_control(quick, id):
     assert judged.control.outcome != "holds", judged.control
 
 
+def test_every_id_of_our_reading_has_a_claim():
+    listed = (Path(__file__).parent / "ids.txt").read_text().split()
+    assert set(listed) <= set(catalogue.papers()["mixture"].claims)
+
+
 def test_committed_ledger_has_the_same_claims():
     from stagewise.lab.files import read_json
 

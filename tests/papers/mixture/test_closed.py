@@ -49,4 +49,4 @@ def test_a_study_is_labelled_and_equals_its_cells(runs):
 def test_cells_that_differ_in_numbers_share_a_compilation(runs, compilations):
     study = sw.Study("x", "", JointTraining.plan(steps=50, seeds=3), over={"learning_rate": (0.01, 0.1), "bias": (0.3, 0.5), "width": (4, 9)})
     sw.run(study.at("quick"), runs=runs)
-    assert compilations("_advance") == 1 and compilations("_unit_gram") <= 1
+    assert compilations("_advance") == 1 and compilations("_draw") <= 1

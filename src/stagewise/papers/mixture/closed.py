@@ -26,6 +26,7 @@ from stagewise.models.two_heads import contrast
 from stagewise.tasks.mixture import Mixture
 from stagewise.training.flow import Motion
 from stagewise.training.loop import Rule
+from stagewise.training.stages import StagedStep
 
 Weights = dict[str, ArrayLike]  # neurons [2, 2K] and gram [2, 4K, 4K]
 KINDS = ("all", "consistent", "conflicting")
@@ -99,38 +100,8 @@ def coords(task: Mixture) -> dict[str, np.ndarray]:
 
 
 @dataclass(frozen=True)
-class ClosedDescent(Rule):
-    """Gradient descent on the closed system; the numbers say how fast neurons and attention learn."""
-
-    task: Mixture
-    stops: bool = False
-
-    def step(self, weights, numbers, key):
-        pull_on_neurons, pull_on_scores = pull(self.task, weights, numbers["bias"], self.task.population().weight)
-        turn = jnp.eye(weights["gram"].shape[-1]) + numbers["attention_rate"] * turning(pull_on_scores)
-        return {
-            "neurons": weights["neurons"] + numbers["neuron_rate"] * pull_on_neurons,
-            "gram": turn @ weights["gram"] @ turn,
-        }
-
-    def measure(self, weights, numbers, key):
-        return measure(self.task, weights, numbers["bias"])
-
-    def done(self, measured, numbers):
-        return measured["loss"][0] < numbers["stop_at_loss"]
-
-    @property
-    def dims(self):
-        return dims()
-
-    @property
-    def coords(self):
-        return coords(self.task)
-
-
-@dataclass(frozen=True)
-class ClosedFlow(Motion):
-    """Gradient flow of the closed system."""
+class Closed(Motion, StagedStep):
+    """The closed system in motion: by gradient flow, or by gradient descent with the numbers' learning rates."""
 
     task: Mixture
 
@@ -138,6 +109,14 @@ class ClosedFlow(Motion):
         pull_on_neurons, pull_on_scores = pull(self.task, weights, numbers["bias"], samples)
         half = turning(pull_on_scores) @ weights["gram"]
         return {"neurons": pull_on_neurons, "gram": half + jnp.swapaxes(half, -1, -2)}
+
+    def descend(self, weights, numbers, key, moves, samples):
+        pull_on_neurons, pull_on_scores = pull(self.task, weights, numbers["bias"], samples)
+        turn = jnp.eye(weights["gram"].shape[-1]) + moves["gram"] * numbers["attention_rate"] * turning(pull_on_scores)
+        return {
+            "neurons": weights["neurons"] + moves["neurons"] * numbers["neuron_rate"] * pull_on_neurons,
+            "gram": turn @ weights["gram"] @ turn,
+        }
 
     def measure(self, weights, numbers):
         return measure(self.task, weights, numbers["bias"])
@@ -167,3 +146,28 @@ class ClosedFlow(Motion):
     @property
     def coords(self):
         return coords(self.task)
+
+
+@dataclass(frozen=True)
+class JointDescent(Rule):
+    """Gradient descent of all weights on all samples."""
+
+    closed: Closed
+    stops: bool = False
+
+    def step(self, weights, numbers, key):
+        return self.closed.descend(weights, numbers, key, {"neurons": 1.0, "gram": 1.0}, self.closed.samples("all"))
+
+    def measure(self, weights, numbers, key):
+        return self.closed.measure(weights, numbers)
+
+    def done(self, measured, numbers):
+        return measured["loss"][0] < numbers["stop_at_loss"]
+
+    @property
+    def dims(self):
+        return self.closed.dims
+
+    @property
+    def coords(self):
+        return self.closed.coords

@@ -74,13 +74,13 @@ class JointTraining(TwoHeadTraining):
         return super().deterministic and self.neuron_scale == 0
 
     def program(self):
-        from stagewise.papers.mixture.closed import ClosedDescent
+        from stagewise.papers.mixture.closed import Closed, JointDescent
         from stagewise.papers.mixture.weights import WeightDescent
         from stagewise.training.loop import Training
         from stagewise.training.schedule import schedule
 
         stops = self.stop_at_loss > 0
-        rule = ClosedDescent(self.task, stops) if self.form == "closed" else WeightDescent(self.task)
+        rule = JointDescent(Closed(self.task), stops) if self.form == "closed" else WeightDescent(self.task)
         return Training(rule, schedule(self.steps, evenly=150, log_spaced=40))
 
     def start(self, seeds):
@@ -139,26 +139,70 @@ class ThreeStages(TwoHeadTraining):
             require(value > 0, f"{self.name}: {setting} must be positive, not {value} (set --{setting})")
 
     def program(self):
-        from stagewise.papers.mixture.closed import ClosedFlow
+        from stagewise.papers.mixture.closed import Closed
         from stagewise.training.flow import Flow
+
+        return Flow(Closed(self.task), self.stages())
+
+    def stages(self):
+        """The stages of Algorithm 1."""
         from stagewise.training.stages import Stage, Until
 
-        return Flow(
-            ClosedFlow(self.task),
-            (
-                Stage("1.1", ("neurons",), "all", Until("headroom", -1e-8, rising=False), limit=1e3),
-                Stage("1.2", ("neurons",), "all", Until("consistent_loss", "consistent_loss_at_T1", rising=False), limit=1e3),
-                Stage("2", ("gram",), "conflicting", Until("score", "score_at_T2"), limit=1e5),
-                Stage("3", ("neurons",), "all", Until("loss", "target_loss", rising=False), limit=1e5),
-            ),
+        return (
+            Stage("1.1", ("neurons",), "all", Until("headroom", -1e-8, rising=False), limit=1e3),
+            Stage("1.2", ("neurons",), "all", Until("consistent_loss", "consistent_loss_at_T1", rising=False), limit=1e3),
+            Stage("2", ("gram",), "conflicting", Until("score", "score_at_T2"), limit=1e5),
+            Stage("3", ("neurons",), "all", Until("loss", "target_loss", rising=False), limit=1e5),
         )
+
+    def numbers(self, lanes: int):
+        from stagewise.papers.mixture import initial
+
+        chosen = ("consistent_loss_at_T1", "score_at_T2", "target_loss", "bias")
+        return initial.numbers({name: getattr(self, name) for name in chosen}, lanes)
 
     def start(self, seeds):
         from stagewise.papers.mixture import initial
         from stagewise.training.flow import begin
 
-        chosen = {name: getattr(self, name) for name in ("consistent_loss_at_T1", "score_at_T2", "target_loss", "bias")}
-        return begin(initial.gram(self, seeds), initial.numbers(chosen, len(seeds)), stages=4)
+        return begin(initial.gram(self, seeds), self.numbers(len(seeds)), stages=4)
+
+
+@dataclass(frozen=True)
+class ThreeStagesByDescent(ThreeStages):
+    """Algorithm 1 by gradient descent instead of gradient flow, with the same stages and events."""
+
+    learning_rate: float = 0.1
+    steps: int = 20000  # at the most
+
+    name = "mixture.three_stages_by_descent"
+
+    def __post_init__(self):
+        super().__post_init__()
+        require(self.learning_rate >= 0, f"{self.name}: learning_rate must not be negative, not {self.learning_rate}")
+        require(self.steps >= 1, f"{self.name}: steps must be at least 1, not {self.steps} (set --steps)")
+
+    def rule(self):
+        from stagewise.papers.mixture.closed import Closed
+        from stagewise.training.stages import Staged
+
+        return Staged(Closed(self.task), self.stages())
+
+    def program(self):
+        from stagewise.training.loop import Training
+        from stagewise.training.schedule import schedule
+
+        return Training(self.rule(), schedule(self.steps, evenly=150, log_spaced=40))
+
+    def start(self, seeds):
+        from stagewise.papers.mixture import initial
+        from stagewise.training.loop import begin
+
+        rates = initial.numbers({"neuron_rate": self.learning_rate, "attention_rate": self.learning_rate}, len(seeds))
+        return begin(self.rule().begin(initial.gram(self, seeds)), self.numbers(len(seeds)) | rates, seeds)
+
+    def model(self, state):
+        return super().model(state | {"weights": state["weights"]["weights"]})
 
 
 

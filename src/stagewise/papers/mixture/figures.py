@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import altair as alt
 import numpy as np
 import pandas as pd
 import xarray as xr
 
 from stagewise.lab.figures import figure
-from stagewise.papers.mixture.experiments import JointTraining, ThreeStages
-from stagewise.papers.mixture.recorded import duration
-from stagewise.papers.mixture.studies import scales_in_stages, widths
+from stagewise.papers.mixture.claims.width import score_error
+from stagewise.papers.mixture.experiments import JointTraining, ManyGroups, ThreeStages
+from stagewise.papers.mixture.features import initial_margins, margins
+from stagewise.papers.mixture.recorded import ONSET, attention, duration
+from stagewise.papers.mixture.studies import gaussian_neurons, groups, groups_in_stages, targets_in_stages, widths
+from stagewise.probes.crossing import first_above
 
 
 def band(curves: xr.DataArray, name: str) -> pd.DataFrame:
@@ -58,6 +63,45 @@ def three_stages_of_joint_training(joint: xr.Dataset) -> alt.HConcatChart:
 
 
 @figure(
+    "mixture.fig2",
+    source="Figure 2",
+    needs={"joint": JointTraining.plan()},
+    paper_shows="Four heat maps of the positive head's attention, queries down and keys across: on conflicting samples of label + the "
+    "class tokens look at the group token, on those of label - they avoid it.",
+)
+def attention_on_four_samples(joint: xr.Dataset) -> alt.Chart:
+    """Attention of the positive head at the end of training on the four samples of group 1 (median over seeds). On X(1,+,-) both
+    class tokens look at c1; on X(1,-,+) neither does; on consistent samples one does and the other does not, and it hardly matters."""
+    samples = {"X(1,+,+)": ["c1", "v1", "v2"], "X(1,-,-)": ["c1", "-v1", "-v2"], "X(1,+,-)": ["c1", "v1", "-v2"], "X(1,-,+)": ["c1", "-v1", "v2"]}
+    end, tables = joint.isel(record=-1, drop=True), []
+    for name, tokens in samples.items():
+        table = attention(end, tokens).median("seed").round(3).to_dataframe("attention").reset_index()
+        position = {token: f"{i + 1}. {token}" for i, token in enumerate(tokens)}
+        tables.append(table.assign(sample=name, query=table["at"].map(position), key=table["to"].map(position)))
+    cells = alt.Chart(pd.concat(tables)).encode(
+        x=alt.X("key:N", title="key", axis=alt.Axis(labelAngle=0)), y=alt.Y("query:N", title="query")
+    )
+    colour = alt.Color("attention:Q", scale=alt.Scale(scheme="blues", domain=[0, 1]), title="attention")
+    ink = alt.condition("datum.attention > 0.6", alt.value("white"), alt.value("black"))
+    shown = cells.mark_rect().encode(color=colour, tooltip=["sample:N", "query:N", "key:N", "attention:Q"])
+    written = cells.mark_text().encode(text=alt.Text("attention:Q", format=".2f"), color=ink)
+    return (shown + written).properties(width=150, height=150).facet(column=alt.Column("sample:N", title=None)).resolve_scale(x="independent", y="independent")
+
+
+@figure(
+    "mixture.fig3",
+    source="Figure 3",
+    needs={"attention": gaussian_neurons(0.1, "attention"), "joint": gaussian_neurons(0.1, "both")},
+    paper_shows="The loss of a run that trains only the attention on top of Gaussian neurons: it does not go down.",
+)
+def loss_of_attention_alone(attention: xr.Dataset, joint: xr.Dataset) -> alt.LayerChart:
+    """Training only the attention on top of random neurons leaves the loss near its start; training all weights from the very
+    same start learns the task."""
+    curves = xr.concat([attention.loss.sel(kind="all"), joint.loss.sel(kind="all")], pd.Index(["attention only", "all weights"], name="trained"))
+    return lines(band(curves, "loss"), "loss", "trained", "", ["attention only", "all weights"])
+
+
+@figure(
     "mixture.fig4",
     source="Figure 4",
     needs={"joint": JointTraining.plan()},
@@ -72,9 +116,40 @@ def all_scores(joint: xr.Dataset) -> alt.Chart:
         x=alt.X("query:N", title="query", axis=alt.Axis(labelAngle=0)), y=alt.Y("key:N", title="key")
     )
     colour = alt.Color("score:Q", scale=alt.Scale(scheme="blueorange", domainMid=0), title="score")
+    ink = alt.condition("abs(datum.score) > 2", alt.value("white"), alt.value("black"))
     return cells.mark_rect().encode(color=colour, tooltip=["key", "query", "score"]) + cells.mark_text().encode(
-        text=alt.Text("score:Q", format=".2f")
+        text=alt.Text("score:Q", format=".2f"), color=ink
     )
+
+
+def _many_groups(K: int, number: int):
+    @figure(
+        f"mixture.fig{number}",
+        source=f"Figure {number}",
+        needs={"joint": ManyGroups.plan(**{"task.groups": K})},
+        paper_shows=f"The three panels of Figure 1 for {K} groups: the same stages, later.",
+    )
+    def panels(joint: xr.Dataset) -> alt.HConcatChart:
+        names = ["own class", "other class"]
+        losses = band(joint.loss.sel(kind=["consistent", "conflicting"]), "loss")
+        plus = joint.sel(head="+").drop_vars("head")
+        mean = {"v": plus.neurons.isel(signal=slice(K, None)).mean("signal"), "c": plus.neurons.isel(signal=slice(K)).mean("signal")}
+        neurons = band(xr.concat(list(mean.values()), pd.Index(list(mean), name="signals")), "alignment")
+        block = plus.scores.isel(key=slice(K), query=slice(K, None)).values
+        own = np.diagonal(block, axis1=-2, axis2=-1).mean(-1)
+        other = (block.sum((-1, -2)) - own * K) / (K * (K - 1))
+        scores = xr.DataArray([own, other], dims=("query", "seed", "record"), coords={"query": names, "step": plus.step})
+        return alt.hconcat(
+            lines(losses, "loss", "kind", "(a) loss by kind of sample", ["consistent", "conflicting"]),
+            lines(neurons, "alignment", "signals", "(b) neurons of the + head, means", ["v", "c"]),
+            lines(band(scores, "score"), "score", "query", "(c) scores of a group key, means", names),
+        ).resolve_scale(color="independent", strokeDash="independent")
+
+    return replace(panels, shows=f"Joint training with {K} groups: the stages of Figure 1, with a longer plateau before attention starts. "
+                   "The score for the own class signal rises, those for the others sink by an equal share each.")  # fmt: skip
+
+
+three_groups, four_groups, eight_groups = _many_groups(3, 5), _many_groups(4, 6), _many_groups(8, 7)
 
 
 @figure(
@@ -103,19 +178,71 @@ def losses_through_the_stages(stages: xr.Dataset) -> alt.LayerChart:
     return (shade + line).resolve_scale(color="independent")
 
 
+def _points(table: pd.DataFrame, x: alt.X, y: alt.Y, **more) -> alt.Chart:
+    return alt.Chart(table, width=300, height=220).mark_line(point=True).encode(x, y, tooltip=list(table.columns), **more)
+
+
 @figure(
     "mixture.T2_trend",
-    source="Theorem 4.1",
-    needs={"stages": scales_in_stages},
-    paper_shows="No figure; the theorem says that T2 - T1 grows like log 1/omega.",
+    source="Theorem 4.1, for several numbers of groups",
+    needs={"stages": groups_in_stages},
+    paper_shows="No figure; the theorem says that T2 - T1 grows like log 1/omega for two groups.",
 )
 def attention_time_against_scale(stages: xr.Dataset) -> alt.Chart:
-    """The time that attention takes is a straight line in log 1/omega."""
-    table = pd.DataFrame({"omega": stages.initial_scale.values, "time": duration(stages, "2").isel(seed=0).values})
-    return alt.Chart(table, width=300, height=220).mark_line(point=True).encode(
-        x=alt.X("omega:Q", scale=alt.Scale(type="log", reverse=True), title="initial scale omega"),
-        y=alt.Y("time:Q", title="T2 - T1"), tooltip=["omega", "time"],
-    )  # fmt: skip
+    """The time that attention takes is a straight line in log 1/omega for every number of groups, with a slope in proportion to
+    the number of groups less one."""
+    time = (stages.ended.sel(stages="2", drop=True) - stages.ended.sel(stages="1", drop=True)).isel(seed=0, drop=True)
+    table = time.to_dataframe("time").reset_index()
+    x = alt.X("initial_scale:Q", scale=alt.Scale(type="log", reverse=True), title="initial scale omega")
+    return _points(table, x, alt.Y("time:Q", title="T2 - T1"), color=alt.Color("groups:O", title="groups", scale=alt.Scale(scheme="viridis")))
+
+
+@figure(
+    "mixture.T3_trend",
+    source="Theorem 4.1",
+    needs={"stages": targets_in_stages},
+    paper_shows="No figure; the theorem says that T3 - T2 grows like 1/epsilon.",
+)
+def convergence_time_against_target(stages: xr.Dataset) -> alt.Chart:
+    """The time of stage 3 against the inverse of the target loss, on logarithmic axes: a line of slope one."""
+    table = pd.DataFrame({"inverse_target": 1 / stages.target_loss.values, "time": duration(stages, "3").isel(seed=0).values})
+    x = alt.X("inverse_target:Q", scale=alt.Scale(type="log"), title="1 / epsilon")
+    return _points(table, x, alt.Y("time:Q", scale=alt.Scale(type="log"), title="T3 - T2"))
+
+
+@figure(
+    "mixture.margin",
+    source="Sections 4 and 5.1",
+    needs={"joint": JointTraining.plan()},
+    paper_shows="No figure; the text says that the attention features go from nearly non-separable to well separated.",
+)
+def margin_over_time(joint: xr.Dataset) -> alt.HConcatChart:
+    """Left: the maximum margin of the conflicting samples' features is tiny until attention is learned and then jumps, while that
+    of the consistent samples is never lost. Right: before training it grows with omega squared and shrinks with the root of m."""
+    some = joint.isel(record=np.unique(np.linspace(0, joint.sizes["record"] - 1, 40).astype(int)))
+    kinds = ["consistent", "conflicting"]
+    values = np.stack([margins(some, kind) for kind in kinds])
+    curves = xr.DataArray(values, dims=("kind", "seed", "record"), coords={"kind": kinds, "step": some.step})
+    start = pd.DataFrame([{"width": m, "omega": w, "margin": float(np.median(initial_margins(w, m, 20, "conflicting")))}
+                          for w in (0.3, 0.1, 0.03) for m in (16, 64, 256, 1024)])  # fmt: skip
+    x, y = (alt.X("width:Q", scale=alt.Scale(type="log"), title="width m"), alt.Y("margin:Q", scale=alt.Scale(type="log"), title="initial margin"))
+    return alt.hconcat(
+        lines(band(curves, "margin"), "margin", "kind", "maximum margin during training", kinds),
+        _points(start, x, y, color=alt.Color("omega:O", title="omega")).properties(title="at the start, conflicting samples"),
+    ).resolve_scale(color="independent", strokeDash="independent")
+
+
+@figure(
+    "mixture.groups_trend",
+    source="Observation 1",
+    needs={"runs": groups},
+    paper_shows="No figure; the observation says that training takes longer with more groups.",
+)
+def onset_against_groups(runs: xr.Dataset) -> alt.Chart:
+    """The step at which attention starts, at infinite width, is a straight line in the number of groups."""
+    step = first_above(runs.scores.sel(pair="same", key_type="c", query_type="v"), ONSET).isel(seed=0).values
+    table = pd.DataFrame({"groups": runs.groups.values, "onset": step.round(1)})
+    return _points(table, alt.X("groups:Q", title="number of groups K"), alt.Y("onset:Q", title="step at which attention starts"))
 
 
 @figure(
@@ -127,7 +254,7 @@ def attention_time_against_scale(stages: xr.Dataset) -> alt.Chart:
 def error_against_width(finite: xr.Dataset, infinite: xr.Dataset) -> alt.LayerChart:
     """The largest difference of any score at any time from infinite width, for each seed (points) and its median (line),
     beside a line of slope -1/2."""
-    error = abs(finite.scores - infinite.scores.isel(seed=0, drop=True)).max(["record", "head", "key", "query"])
+    error = score_error(finite, infinite)
     table = error.to_dataframe("error").reset_index()
     middle = error.median("seed")
     guide = pd.DataFrame({"width": middle.width, "error": float(middle[0]) * (middle.width / middle.width[0]) ** -0.5})

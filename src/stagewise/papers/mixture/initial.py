@@ -20,30 +20,33 @@ def numbers(values: dict[str, float], lanes: int) -> dict[str, np.ndarray]:
 def gram(settings, seeds: np.ndarray, neuron_scale: float = 0.0) -> dict[str, np.ndarray]:
     """Neurons and the inner products of [W_K, W_Q] on the signals; at infinite width these are known (Lemma C.1)."""
     signals = 2 * settings.task.groups
-    if settings.width == "infinite":
-        unit = np.broadcast_to(np.eye(2 * signals), (len(seeds), 2, 2 * signals, 2 * signals))
-    else:
-        unit = np.stack([_unit_gram(signals, settings.width, seed) for seed in seeds])
-    return {"neurons": neuron_scale * _unit_neurons(signals, seeds), "gram": settings.initial_scale**2 * unit}
+    width = 0 if settings.width == "infinite" else settings.width
+    parts = [_draw(signals, width, part) for part in _handfuls(seeds)]
+    neurons, unit = (np.concatenate([part[i] for part in parts])[: len(seeds)] for i in range(2))
+    unit = np.broadcast_to(np.eye(2 * signals), unit.shape) if settings.width == "infinite" else unit
+    return {"neurons": neuron_scale * neurons, "gram": settings.initial_scale**2 * unit}
 
 
 def weights(settings, seeds: np.ndarray, neuron_scale: float = 0.0) -> dict[str, np.ndarray]:
     """The weights themselves, the same draw as `gram` on the signals and zero elsewhere, where nothing ever moves."""
     signals, outside = 2 * settings.task.groups, settings.task.embedding_dimension - 2 * settings.task.groups
     both = settings.initial_scale * np.stack([_unit_weights(signals, settings.width, seed) for seed in seeds])
+    neurons = np.concatenate([_draw(signals, 0, part)[0] for part in _handfuls(seeds)])[: len(seeds)]
     pad = [(0, 0)] * 3 + [(0, outside)]
-    neurons = np.pad(neuron_scale * _unit_neurons(signals, seeds), pad[1:])
-    return {"neurons": neurons, "keys": np.pad(both[..., :signals], pad), "queries": np.pad(both[..., signals:], pad)}
+    return {
+        "neurons": np.pad(neuron_scale * neurons, pad[1:]),
+        "keys": np.pad(both[..., :signals], pad),
+        "queries": np.pad(both[..., signals:], pad),
+    }
 
 
-def _unit_neurons(signals: int, seeds: np.ndarray) -> np.ndarray:
-    return np.stack([_normal(jax.random.fold_in(stream(seed, INITIAL), NEURONS), (2, signals)) for seed in seeds])
+# One compilation serves every width and every number of seeds: rows of keys and queries are drawn a few at a time, and
+# seeds are taken by the handful, the last one filled up.
+ROWS, HANDFUL, NEURONS = 16, 8, 2**31 - 1
 
 
-_normal = partial(jax.jit, static_argnums=1)(lambda key, shape: jax.random.normal(key, shape, float))
-
-# Keys and queries are drawn a few rows at a time, so that one compilation serves every width.
-ROWS, NEURONS = 16, 2**31 - 1
+def _handfuls(seeds: np.ndarray) -> np.ndarray:
+    return np.pad(seeds, (0, -len(seeds) % HANDFUL), mode="edge").reshape(-1, HANDFUL)
 
 
 def _rows(key: Key[Array, ""], part: Int[Array, ""], signals: int, width: Int[Array, ""]) -> Float[Array, "2 rows {2*signals}"]:
@@ -54,12 +57,20 @@ def _rows(key: Key[Array, ""], part: Int[Array, ""], signals: int, width: Int[Ar
 
 
 @partial(jax.jit, static_argnums=0)
-def _unit_gram(signals: int, width: Int[ArrayLike, ""], seed: Int[ArrayLike, ""]) -> Float[Array, "2 {2*signals} {2*signals}"]:
-    def add(part, total):
-        rows = _rows(stream(seed, INITIAL), part, signals, width)
-        return total + jnp.swapaxes(rows, -1, -2) @ rows
+def _draw(signals: int, width: Int[ArrayLike, ""], seeds: Int[ArrayLike, " seed"]):
+    """Neurons and Gram matrices of some seeds, all at scale one."""
 
-    return jax.lax.fori_loop(0, -(-width // ROWS), add, jnp.zeros((2, 2 * signals, 2 * signals)))
+    def draw(seed):
+        key = stream(seed, INITIAL)
+
+        def add(part, total):
+            rows = _rows(key, part, signals, width)
+            return total + jnp.swapaxes(rows, -1, -2) @ rows
+
+        neurons = jax.random.normal(jax.random.fold_in(key, NEURONS), (2, signals), float)
+        return neurons, jax.lax.fori_loop(0, -(-width // ROWS), add, jnp.zeros((2, 2 * signals, 2 * signals)))
+
+    return jax.vmap(draw)(seeds)
 
 
 def _unit_weights(signals: int, width: int, seed: Int[ArrayLike, ""]) -> Float[np.ndarray, "2 {width} {2*signals}"]:

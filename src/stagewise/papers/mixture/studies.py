@@ -2,18 +2,24 @@
 
 from __future__ import annotations
 
+from stagewise.lab.experiment import Plan
 from stagewise.lab.study import Study
 from stagewise.papers.mixture.experiments import JointTraining, ManyGroups, SymmetricStages, SymmetricTraining, ThreeStages
 
 SCALES = (0.3, 0.1, 0.03, 0.01, 0.003, 0.001)
-WIDER = {preset: {"width": (8, 32, 128, 512, 2048, 8192)} for preset in ("standard", "paper")}
+
+
+def gaussian_neurons(scale: float, trains: str) -> Plan:
+    """Figure 3: neurons start at random instead of zero; the paper does not say at which scale."""
+    return JointTraining.plan(neuron_scale=scale, trains=trains, steps=20000, seeds=16)
+
 
 widths = Study(
     "mixture.widths",
     "How fast finite width approaches infinite width.",
     JointTraining.plan(seeds=24),
     over={"width": (8, 32, 128, 512, 2048)},
-    at_preset=WIDER,
+    at_preset={preset: {"width": (8, 32, 128, 512, 2048, 8192)} for preset in ("standard", "paper")},
 )
 
 scales = Study(
@@ -75,7 +81,7 @@ targets_in_stages = Study(
 widths_in_stages = Study(
     "mixture.widths_in_stages",
     "Algorithm 1 at finite width.",
-    ThreeStages.plan(seeds=32),
+    ThreeStages.plan(seeds=24),
     over={"width": (32, 128, 512, 2048, 8192)},
 )
 

@@ -12,6 +12,7 @@ from stagewise.lazy import xr
 from stagewise.papers.mixture.claims.stage2 import SIGNS
 from stagewise.papers.mixture.experiments import JointTraining
 from stagewise.papers.mixture.recorded import attention, onset, score, time_to_learn
+from stagewise.papers.mixture.studies import gaussian_neurons
 from stagewise.probes.crossing import first_above
 
 NEURONS_ONLY = JointTraining.plan(trains="neurons")
@@ -123,16 +124,12 @@ def class_tokens_look_at_their_group(joint: xr.Dataset) -> Verdict:
     ).also(c1_at_itself=float(positive.sel(at="c1").median()))
 
 
-def _gaussian(scale: float, trains: str):
-    return JointTraining.plan(neuron_scale=scale, trains=trains, steps=20000, seeds=16)
-
-
 @claim(
     "mixture.fig3",
     source="Figure 3",
     predicted="with Gaussian neurons frozen, training attention alone does not learn the task",
-    needs={"attention": _gaussian(0.1, "attention"), "joint": _gaussian(0.1, "both")},
-    control={"attention": _gaussian(0.1, "both")},
+    needs={"attention": gaussian_neurons(0.1, "attention"), "joint": gaussian_neurons(0.1, "both")},
+    control={"attention": gaussian_neurons(0.1, "both")},
     control_is="all weights trained from the same start, which succeeds",
 )
 def attention_alone_does_not_learn(attention: xr.Dataset, joint: xr.Dataset) -> Verdict:
@@ -151,8 +148,8 @@ def attention_alone_does_not_learn(attention: xr.Dataset, joint: xr.Dataset) -> 
     "mixture.fig3.confounded",
     source="Figure 3, larger neurons",
     predicted="not in the paper: with neurons of scale 1, joint training fails from the same start as well",
-    needs={"joint": _gaussian(1.0, "both")},
-    control={"joint": _gaussian(0.1, "both")},
+    needs={"joint": gaussian_neurons(1.0, "both")},
+    control={"joint": gaussian_neurons(0.1, "both")},
     control_is="neurons of scale 0.1, where joint training succeeds",
     beyond_paper=True,
     note="The paper does not give the scale of its Gaussian neurons. From scale 1 the failure of attention alone says nothing "

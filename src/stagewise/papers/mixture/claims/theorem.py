@@ -7,7 +7,7 @@ import numpy as np
 from stagewise.lab.claims import claim
 from stagewise.lab.statistics import Verdict, all_of, exactly, median_over_seeds, share_of_seeds, slope
 from stagewise.lazy import xr
-from stagewise.papers.mixture.experiments import JointTraining, ThreeStages
+from stagewise.papers.mixture.experiments import JointTraining, ThreeStages, ThreeStagesByDescent
 from stagewise.papers.mixture.recorded import ONSET, at_end_of, attention, duration, ended_by_event, score
 from stagewise.papers.mixture.studies import scales_in_stages, targets_in_stages, widths_in_stages
 
@@ -31,6 +31,24 @@ def three_stages_reach_the_target(finite: xr.Dataset, infinite: xr.Dataset) -> V
         exactly("infinite width ends", float(ended_by_event(infinite).item()), at_least=1),
         share_of_seeds("finite width ends", ended_by_event(finite)),
     )
+
+
+@claim(
+    "mixture.alg1.descent",
+    source="Algorithm 1, by gradient descent",
+    predicted="not in the paper: gradient descent with learning rate 0.1 goes through the same stages at the same times",
+    needs={"descent": ThreeStagesByDescent.plan(width="infinite"), "flow": LIMIT},
+    control={"descent": ThreeStagesByDescent.plan(width="infinite", initial_scale=0.03)},
+    control_is="descent from another initial scale",
+    beyond_paper=True,
+)
+def descent_goes_through_the_same_stages(descent: xr.Dataset, flow: xr.Dataset) -> Verdict:
+    """Steps times learning rate at which each stage ends agree with the times of the flow.
+
+    Threshold: within 2 % for T1, T2 and T3, because descent at a small rate approximates the flow; T_0.5 is only 14 steps long."""
+    ends = descent.ended_at.isel(seed=0, record=-1).values * 0.1
+    off = abs(ends / flow.ended.isel(seed=0).values - 1)
+    return exactly("largest relative deviation of T1, T2, T3", off[1:].max(), at_most=0.02).also(deviation_of_first_switch=off[0])
 
 
 @claim(
