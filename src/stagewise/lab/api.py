@@ -13,7 +13,7 @@ from stagewise.lab.experiment import Experiment, check_preset, choose
 from stagewise.lab.files import make_folder, write_json
 from stagewise.lab.progress import Silent
 from stagewise.lab.runs import read_block, runs_root
-from stagewise.lab.study import Grid, Study
+from stagewise.lab.study import Grid
 
 
 def experiment(name: str, preset: str = "quick", **changes: Any) -> Experiment:

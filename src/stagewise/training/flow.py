@@ -4,7 +4,7 @@ All stages of all lanes are one compiled solve: what moves, on which samples, an
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from dataclasses import dataclass
 from functools import partial
 
@@ -17,7 +17,7 @@ from jaxtyping import Array, Float
 
 from stagewise.errors import require
 from stagewise.training.program import Program, Records, State
-from stagewise.training.stages import Stage
+from stagewise.training.stages import Stage, System
 
 EVENT, TIME_RAN_OUT, GAVE_UP, NOT_FINITE, NOT_RUN = range(5)
 OUTCOMES = ("event", "time ran out", "solver gave up", "not finite", "not run")
@@ -26,34 +26,12 @@ OUTCOMES = ("event", "time ran out", "solver gave up", "not finite", "not run")
 BY_STAGE = ("ended", "outcome", "solver_steps")
 
 
-class Motion(ABC):
-    """The vector field of one lane. Weights are a dict of named arrays; a stage says which of them move."""
+class Motion(System):
+    """A system that flows: the vector field of one lane."""
 
     @abstractmethod
     def velocity(self, weights: dict[str, Array], numbers: dict[str, Array], samples: Float[Array, " n"]):
         """Minus the gradient of the expected loss under the sample weights, named like the weights."""
-
-    @abstractmethod
-    def measure(self, weights: dict[str, Array], numbers: dict[str, Array]) -> dict[str, Array]:
-        """Named arrays to record."""
-
-    @abstractmethod
-    def watched(self, weights: dict[str, Array], numbers: dict[str, Array]) -> dict[str, Float[Array, ""]]:
-        """The quantities that may end a stage."""
-
-    @abstractmethod
-    def samples(self, kind: str) -> np.ndarray:
-        """Weights of the samples of a kind."""
-
-    @property
-    @abstractmethod
-    def dims(self) -> dict[str, tuple[str, ...]]:
-        """The dimensions of each measured array."""
-
-    @property
-    @abstractmethod
-    def coords(self) -> dict[str, np.ndarray]:
-        """The labels along those dimensions."""
 
 
 def begin(weights: dict[str, np.ndarray], numbers: dict[str, np.ndarray], stages: int) -> State:

@@ -37,13 +37,8 @@ class Stage:
     limit: float
 
 
-class StagedStep(ABC):
-    """How one lane moves in whatever stage it is. Weights are a dict of named arrays, as for a `Motion`."""
-
-    @abstractmethod
-    def descend(self, weights: dict[str, Array], numbers: dict[str, Array], key: Key[Array, ""],
-                moves: dict[str, Float[Array, ""]], samples: Float[Array, " n"]) -> dict[str, Array]:  # fmt: skip
-        """One step on the weighted samples; `moves` is 1 for the weights that the stage trains and 0 for the rest."""
+class System(ABC):
+    """What stages act on: one lane's named weights, what is measured and watched on them, and its kinds of samples."""
 
     @abstractmethod
     def measure(self, weights: dict[str, Array], numbers: dict[str, Array]) -> dict[str, Array]:
@@ -56,6 +51,25 @@ class StagedStep(ABC):
     @abstractmethod
     def samples(self, kind: str) -> np.ndarray:
         """Weights of the samples of a kind."""
+
+    @property
+    @abstractmethod
+    def dims(self) -> dict[str, tuple[str, ...]]:
+        """The dimensions of each measured array."""
+
+    @property
+    @abstractmethod
+    def coords(self) -> dict[str, np.ndarray]:
+        """The labels along those dimensions."""
+
+
+class StagedStep(System):
+    """A system that moves by steps."""
+
+    @abstractmethod
+    def descend(self, weights: dict[str, Array], numbers: dict[str, Array], key: Key[Array, ""],
+                moves: dict[str, Float[Array, ""]], samples: Float[Array, " n"]) -> dict[str, Array]:  # fmt: skip
+        """One step on the weighted samples; `moves` is 1 for the weights that the stage trains and 0 for the rest."""
 
 
 @dataclass(frozen=True)

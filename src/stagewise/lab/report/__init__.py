@@ -50,9 +50,9 @@ def save_pictures(figures: Sequence[Figure], charts: Sequence[Any], folder: Path
 
     make_folder(folder)
     for figure, chart in zip(figures, charts):
-        spec = chart.to_json()
-        write_file(folder / f"{figure.id}.svg", vl_convert.vegalite_to_svg(spec).encode())
-        write_file(folder / f"{figure.id}.png", vl_convert.vegalite_to_png(spec, scale=2))
+        picture = vl_convert.vegalite_to_svg(chart.to_json())
+        write_file(folder / f"{figure.id}.svg", picture.encode())
+        write_file(folder / f"{figure.id}.png", vl_convert.svg_to_png(picture, scale=2))
 
 
 def _paper(paper: Paper, entries: Sequence[Entry], figures, preset: str) -> str:

@@ -219,7 +219,7 @@ def convergence_time_against_target(stages: xr.Dataset) -> alt.Chart:
 def margin_over_time(joint: xr.Dataset) -> alt.HConcatChart:
     """Left: the maximum margin of the conflicting samples' features is tiny until attention is learned and then jumps, while that
     of the consistent samples is never lost. Right: before training it grows with omega squared and shrinks with the root of m."""
-    some = joint.isel(record=np.unique(np.linspace(0, joint.sizes["record"] - 1, 40).astype(int)))
+    some = joint.isel(seed=slice(8), record=np.unique(np.linspace(0, joint.sizes["record"] - 1, 30).astype(int)))
     kinds = ["consistent", "conflicting"]
     values = np.stack([margins(some, kind) for kind in kinds])
     curves = xr.DataArray(values, dims=("kind", "seed", "record"), coords={"kind": kinds, "step": some.step})

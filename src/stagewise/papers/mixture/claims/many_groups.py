@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from stagewise.lab.claims import claim
+from stagewise.lab.claims import Claim, claim
 from stagewise.lab.statistics import Verdict, all_of, exactly, median_over_seeds, share_of_seeds, slope
 from stagewise.lazy import xr
 from stagewise.papers.mixture.experiments import JointTraining, ManyGroups
@@ -21,60 +21,34 @@ def _with(groups: int, **changes):
 THREE, FOUR, EIGHT = _with(3), _with(4), _with(8)
 
 
-def _learned_in_stages(joint: xr.Dataset) -> Verdict:
-    ratio = time_to_learn(joint, "conflicting") / time_to_learn(joint, "consistent")
-    return all_of(
-        share_of_seeds("share of seeds that learn", learned(joint, 0.01)),
-        median_over_seeds("steps, conflicting over consistent", ratio, at_least=10),
-    ).also(conflicting_step=float(time_to_learn(joint, "conflicting").median()))
+def _figure(number: int, groups: int, control) -> Claim:
+    """Figures 5 to 7 show what Figure 1 shows, for more groups."""
 
+    def learned_in_stages(joint: xr.Dataset) -> Verdict:
+        ratio = time_to_learn(joint, "conflicting") / time_to_learn(joint, "consistent")
+        return all_of(
+            share_of_seeds("share of seeds that learn", learned(joint, 0.01)),
+            median_over_seeds("steps, conflicting over consistent", ratio, at_least=10),
+        ).also(conflicting_step=float(time_to_learn(joint, "conflicting").median()))
 
-@claim(
-    "mixture.fig5",
-    source="Figure 5, Observation 1",
-    predicted="three groups are learned, in stages",
-    needs={"joint": THREE},
-    control={"joint": _with(3, trains="neurons", steps=6000)},
-    control_is="attention frozen",
-)
-def three_groups_are_learned_in_stages(joint: xr.Dataset) -> Verdict:
-    """With three groups every sample is learned, the conflicting ones long after the consistent ones.
+    learned_in_stages.__doc__ = f"""With {groups} groups every sample is learned, the conflicting ones long after the consistent ones.
 
     Threshold: all samples right with a loss below 0.01 in most seeds, and a ratio of times of at least 10,
     because the figure shows what Figure 1 shows."""
-    return _learned_in_stages(joint)
+    return claim(
+        f"mixture.fig{number}",
+        source=f"Figure {number}, Observation 1",
+        predicted=f"{groups} groups are learned, in stages",
+        needs={"joint": _with(groups)},
+        control={"joint": control},
+        control_is="attention frozen",
+    )(learned_in_stages)
 
 
-@claim(
-    "mixture.fig6",
-    source="Figure 6, Observation 1",
-    predicted="four groups are learned, in stages",
-    needs={"joint": FOUR},
-    control={"joint": _with(4, trains="neurons", steps=6000)},
-    control_is="attention frozen",
-)
-def four_groups_are_learned_in_stages(joint: xr.Dataset) -> Verdict:
-    """With four groups every sample is learned, the conflicting ones long after the consistent ones.
-
-    Threshold: all samples right with a loss below 0.01 in most seeds, and a ratio of times of at least 10,
-    because the figure shows what Figure 1 shows."""
-    return _learned_in_stages(joint)
-
-
-@claim(
-    "mixture.fig7",
-    source="Figure 7, Observation 1",
-    predicted="eight groups are learned, in stages",
-    needs={"joint": EIGHT},
-    control={"joint": _with(8, trains="neurons", steps=8000, seeds=4)},
-    control_is="attention frozen, to a step by which it is learned otherwise",
-)
-def eight_groups_are_learned_in_stages(joint: xr.Dataset) -> Verdict:
-    """With eight groups every sample is learned, the conflicting ones long after the consistent ones.
-
-    Threshold: all samples right with a loss below 0.01 in most seeds, and a ratio of times of at least 10,
-    because the figure shows what Figure 1 shows."""
-    return _learned_in_stages(joint)
+FROZEN = _with(3, trains="neurons", steps=6000)
+three_groups = _figure(5, 3, FROZEN)
+four_groups = _figure(6, 4, _with(4, trains="neurons", steps=6000))
+eight_groups = _figure(7, 8, _with(8, trains="neurons", steps=8000, seeds=4))
 
 
 def class_queries(joint: xr.Dataset) -> np.ndarray:
@@ -120,7 +94,7 @@ def pairwise_symmetry_is_lost(three: xr.Dataset, four: xr.Dataset, eight: xr.Dat
     source="beyond Observation 1",
     predicted="not in the paper: what survives is a zero sum over all class queries",
     needs={"three": THREE, "four": FOUR, "eight": EIGHT},
-    control={"three": _with(3, trains="neurons", steps=6000)},
+    control={"three": FROZEN},
     control_is="attention frozen",
     beyond_paper=True,
 )
@@ -139,7 +113,7 @@ def scores_sum_to_zero_over_groups(three: xr.Dataset, four: xr.Dataset, eight: x
     source="Section 6",
     predicted="with three groups some scores grow much more than the others",
     needs={"joint": THREE},
-    control={"joint": _with(3, trains="neurons", steps=6000)},
+    control={"joint": FROZEN},
     control_is="attention frozen",
 )
 def some_scores_dominate(joint: xr.Dataset) -> Verdict:
