@@ -2,8 +2,10 @@
 
 import json
 import re
+import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -12,7 +14,8 @@ ROOT = Path(__file__).parents[1]
 
 
 def stagewise(*arguments, cwd=None):
-    return subprocess.run([sys.executable, "-m", "stagewise.cli", *arguments], capture_output=True, text=True, cwd=cwd)
+    command = [sys.executable, "-m", "stagewise.cli", *arguments]
+    return subprocess.run(command, capture_output=True, text=True, cwd=cwd, timeout=120)
 
 
 @pytest.mark.parametrize("arguments, says", [
@@ -20,7 +23,7 @@ def stagewise(*arguments, cwd=None):
     (["run", "mixture.joint", "--task.length", "2"], "length must be at least 3, not 2"),
     (["run", "mixture.joint", "--task.dimension", "3"], "dimension must be at least 2 * groups = 4, not 3"),
     (["run", "mixture.joint", "--learning_rate", "-1"], "learning_rate must not be negative"),
-    (["run", "mixture.joint", "--width", "0"], "width must be at least 1, or infinite"),
+    (["run", "mixture.joint", "--width", "0"], "width must lie between 1 and 1000000, or be infinite"),
     (["run", "mixture.joint", "--width", "infinite", "--form", "weights"], "infinite width has no weights"),
     (["run", "mixture.joint", "--steps", "many"], "--steps takes a whole number, not many"),
     (["run", "mixture.joint", "--learning_rte", "1"], "did you mean --learning_rate?"),
@@ -29,12 +32,24 @@ def stagewise(*arguments, cwd=None):
     (["run"], "which experiment?"),
     (["run", "mixture.widths", "--steps", "3"], "is a study"),
     (["run", "mixture.joint", "--preset", "quik"], "did you mean quick?"),
-    (["run", "mixture.joint", "--seeds", "0"], "seeds must be at least 1"),
+    (["run", "mixture.joint", "--seeds", "0"], "seeds must lie between 1 and 100000"),
     (["run", "mixture.joint", "--runs", "/proc/x"], "cannot create the folder"),
+    (["run", "mixture.joint", "--learning_rate", "inf"], "must be a finite number"),
+    (["run", "mixture.joint", "--trains", "neuron"], "--trains takes one of both, neurons, attention, not neuron"),
+    (["run", "mixture.joint", "--initial_scale", "1e300"], "initial_scale must lie between 0 and 100"),
+    (["run", "mixture.joint", "--bias", "-1"], "bias must not be negative"),
+    (["run", "mixture.joint", "--steps", "100000000000000000000"], "steps must lie between 1 and 10^9"),
+    (["run", "mixture.joint", "--task.groups", "100000"], "different samples to enumerate"),
+    (["run", "mixture.fig1a"], "is a claim: use `stagewise reproduce mixture.fig1a`"),
+    (["reproduce", "mixture.joint"], "is something to run"),
+    (["run", "mixture.joint", "--runs", ""], "must not be empty"),
+    (["runs", "--runs", "/nowhere"], "there is no folder /nowhere"),
+    (["list", "mixture.nothing"], "unknown paper, experiment, study or claim"),
+    (["report", "mixture"], "are not stored yet"),
     (["reproduce", "mixture.fig1z"], "unknown paper or claim 'mixture.fig1z' (did you mean mixture.fig1"),
     (["reproduce", "mixture", "--preset", "huge"], "unknown preset"),
     (["reproduce", "mixture", "--out", "/proc/x"], "cannot create the folder"),
-    (["reproduce", "mixture", "--against", "/nowhere.json"], "cannot be read"),
+    (["reproduce", "mixture", "--against", "/nowhere.json"], "is not a ledger that can be read"),
     (["reproduce", "mixture", "--wrong"], "unknown option '--wrong'"),
     (["frobnicate"], "invalid choice: 'frobnicate'"),
     ([], "COMMAND"),
@@ -47,7 +62,7 @@ def test_mistakes_get_one_sentence_and_exit_code_2(arguments, says, tmp_path):
     assert not (tmp_path / "runs").exists() or not list((tmp_path / "runs").rglob("*.json"))
 
 
-@pytest.mark.parametrize("arguments", [["--help"], ["list"], ["list", "--json"], ["runs"], ["run", "mixture.joint", "--help"]])
+@pytest.mark.parametrize("arguments", [["--help"], ["list"], ["list", "--json"], ["runs"], ["run", "mixture.joint", "--help"], ["run", "mixture.rates", "--help"], ["list", "mixture.fig1a"]])
 def test_quick_answers_import_no_jax(arguments, tmp_path):
     script = f"import sys; from stagewise.cli import main\ntry: main({arguments!r})\nexcept SystemExit: pass\nassert 'jax' not in sys.modules"
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, cwd=tmp_path)
@@ -63,11 +78,23 @@ def test_list_json_names_everything(tmp_path):
 
 def test_run_and_runs(tmp_path):
     done = stagewise("run", "mixture.joint", "--steps", "50", "--seeds", "2", "--task.groups", "3", cwd=tmp_path)
-    assert done.returncode == 0 and "2 seeds, none diverged" in done.stdout, done.stderr
+    assert done.returncode == 0 and "seeds: 2, of which none diverged" in done.stdout, done.stderr
     staged = stagewise("run", "mixture.three_stages", "--width", "infinite", cwd=tmp_path)
     assert "stage 3: 1 event" in staged.stdout, staged.stderr
     listed = stagewise("runs", cwd=tmp_path).stdout
     assert listed.count("finished") == 2
+
+
+@pytest.mark.parametrize("sent, after", [(signal.SIGINT, 1.7), (signal.SIGINT, 6.0), (signal.SIGTERM, 6.0)])
+def test_a_request_to_stop_is_one_sentence_and_saves_what_is_done(tmp_path, sent, after):
+    command = [sys.executable, "-m", "stagewise.cli", "run", "mixture.joint", "--steps", "3000000", "--seeds", "8"]
+    process = subprocess.Popen(command, cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    time.sleep(after)
+    process.send_signal(sent)
+    _, said = process.communicate(timeout=120)
+    assert process.returncode == 130 and "stagewise: interrupted" in said.splitlines()[-1] and "Traceback" not in said
+    if after > 5:
+        assert list(tmp_path.glob("runs/*/*/*/checkpoint.safetensors"))
 
 
 def test_the_ledger_has_the_promised_form(quick):
@@ -86,7 +113,7 @@ def test_readme_commands_run(tmp_path):
     commands = re.findall(r"^\$ stagewise (.*?)(?: *#.*)?$", readme, re.M)
     assert len(commands) >= 5
     for command in commands:
-        if not command.startswith("reproduce --preset"):  # `make reproduce`, which the `quick` fixture runs
+        if not command.startswith("reproduce --preset"):  # minutes: everything at standard
             done = stagewise(*command.split(), cwd=tmp_path)
             assert done.returncode == 0, (command, done.stderr)
 

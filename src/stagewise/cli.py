@@ -11,7 +11,22 @@ from pathlib import Path
 
 from stagewise.errors import Refused, nearest
 
-PRESETS = "quick, standard or paper"
+PRESETS = "quick (a minute a paper), standard (more seeds and sizes) or paper (the paper's own settings); default quick"
+INTERRUPTED = 130
+
+
+def entry() -> None:
+    """The `stagewise` command. A request to end (SIGTERM) is taken like Ctrl-C: what is done is saved."""
+    import os
+    import signal
+
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    code = main()
+    sys.stdout.flush()
+    sys.stderr.flush()
+    if code == INTERRUPTED:
+        os._exit(code)  # a compiler stopped half-way must not be tidied up: that ends in a crash
+    sys.exit(code)
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -25,10 +40,13 @@ def main(arguments: list[str] | None = None) -> int:
         print(f"stagewise: {refusal}", file=sys.stderr)
         return 2
     except KeyboardInterrupt:
-        print("\nstagewise: interrupted; the same command goes on from the last checkpoint", file=sys.stderr)
-        return 130
+        print("stagewise: interrupted; the same command goes on from what is saved", file=sys.stderr)
+        return INTERRUPTED
     except BrokenPipeError:
         sys.stderr.close()
+        return 0
+    except OSError as error:
+        print(f"stagewise: {error.strerror or error}", file=sys.stderr)
         return 1
 
 
@@ -37,6 +55,12 @@ class _Parser(argparse.ArgumentParser):
 
     def error(self, message):
         raise Refused(f"{message} (see {self.prog} --help)")
+
+
+def _folder(name: str) -> Path:
+    if not name:
+        raise Refused("the name of a folder must not be empty")
+    return Path(name).expanduser()
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -49,9 +73,10 @@ def _parser() -> argparse.ArgumentParser:
         return sub
 
     def places(sub: argparse.ArgumentParser) -> None:
-        sub.add_argument("--runs", type=Path, help="folder of the runs (default: STAGEWISE_RUNS, or runs)")
+        sub.add_argument("--runs", type=_folder, help="folder of the runs (default: STAGEWISE_RUNS, or runs)")
 
-    listed = command("list", _list, "Show the papers, experiments, studies and claims there are.")
+    listed = command("list", _list, "Show the papers, experiments, studies and claims there are, or one of them in full.")
+    listed.add_argument("name", nargs="?", help="a paper, experiment, study or claim: show it in full")
     listed.add_argument("--json", action="store_true", help="as JSON")
 
     run = command("run", _run, "Run one experiment or study; its settings are options: --learning_rate 0.05", add_help=False)
@@ -63,14 +88,14 @@ def _parser() -> argparse.ArgumentParser:
     reproduce = command("reproduce", _reproduce, "Judge the claims of a paper, one claim, or all of them.")
     reproduce.add_argument("what", nargs="?", default="all", help="a paper, a claim, or all (default)")
     reproduce.add_argument("--preset", default="quick", help=PRESETS)
-    reproduce.add_argument("--out", type=Path, help="folder for ledger.json and report.html (default: the runs folder)")
+    reproduce.add_argument("--out", type=_folder, help="folder for ledger.json, report.html and figures (default: reports in the runs folder)")
     reproduce.add_argument("--against", type=Path, help="an earlier ledger.json: show what changed")
     places(reproduce)
 
     report = command("report", _report, "Write the report again from the runs that are stored.")
     report.add_argument("what", nargs="?", default="all", help="a paper, a claim, or all (default)")
     report.add_argument("--preset", default="quick", help=PRESETS)
-    report.add_argument("--out", type=Path, help="folder for report.html (default: the runs folder)")
+    report.add_argument("--out", type=_folder, help="folder for ledger.json, report.html and figures (default: reports in the runs folder)")
     places(report)
 
     runs = command("runs", _runs, "List the runs that are stored, and the state of each.")
@@ -93,12 +118,37 @@ def _list(options, _) -> int:
                         "threshold": c.threshold, "beyond_paper": c.beyond_paper} for c in catalogue.claims().values()],
         }, indent=1))  # fmt: skip
         return 0
-    for paper in papers.values():
+    if options.name and options.name not in papers:
+        return _show(options.name)
+    for paper in papers.values() if not options.name else [papers[options.name]]:
         print(f"{paper.name}: {paper.title}\n")
         rows = [(name, _first_line(cls)) for name, cls in paper.experiments.items()]
-        _table("experiments", rows)
-        _table("studies", [(study.name, study.summary) for study in paper.studies.values()])
-        _table("claims", [(claim.id, f"{claim.source}: {claim.statement}") for claim in paper.claims.values()])
+        _table("experiments", rows, options.name)
+        _table("studies", [(study.name, study.summary) for study in paper.studies.values()], options.name)
+        _table("claims", [(claim.id, f"{claim.source}: {claim.statement}") for claim in paper.claims.values()], options.name)
+    return 0
+
+
+def _show(name: str) -> int:
+    """One thing in full."""
+    from stagewise.lab import catalogue
+    from stagewise.lab.experiment import choose
+    from stagewise.lab.settings import flatten
+
+    found = choose(catalogue.claims() | catalogue.studies() | catalogue.experiments(), name, "paper, experiment, study or claim")
+    if name in catalogue.claims():
+        rows = {"source": found.source, "statement": found.statement, "the paper predicts": found.predicted, "threshold": found.threshold,
+                "because": found.reason, "control": found.control_is, "note": found.note, "restated": found.restated,
+                "run it": f"stagewise reproduce {name}"}  # fmt: skip
+    elif name in catalogue.studies():
+        rows = {"what": found.summary, "experiment": found.base.name, **{f"over {path}": list(v) for path, v in found.over.items()},
+                "run it": f"stagewise run {name}"}  # fmt: skip
+    else:
+        rows = {"what": " ".join((found.__doc__ or "").split()), **flatten(found.at("quick")), "run it": f"stagewise run {name}"}
+    print(name)
+    for label, text in rows.items():
+        if text != "":
+            print(f"  {label}: {text}")
     return 0
 
 
@@ -112,7 +162,7 @@ def _first_line(cls) -> str:
     return " ".join((cls.__doc__ or "").split("\n\n")[0].split())
 
 
-def _table(title: str, rows: list[tuple[str, str]]) -> None:
+def _table(title: str, rows: list[tuple[str, str]], in_full: str | None) -> None:
     import shutil
 
     if not rows:
@@ -121,7 +171,7 @@ def _table(title: str, rows: list[tuple[str, str]]) -> None:
     room = max(40, shutil.get_terminal_size((120, 24)).columns - wide - 5)
     print(f"  {title}")
     for name, text in rows:
-        print(f"    {name:<{wide}} {text if len(text) <= room else text[: room - 1] + '…'}")
+        print(f"    {name:<{wide}} {text if in_full or len(text) <= room else text[: room - 1] + '…'}")
     print()
 
 
@@ -140,14 +190,20 @@ def _run(options, rest) -> int:
     check_preset(options.preset)
     studies = catalogue.studies()
     if options.name in studies:
+        if options.help:
+            return _show(options.name)
         if rest:
             raise Refused(f"{options.name} is a study; its settings are fixed, so {rest[0]!r} cannot be set")
         return _run_study(options, studies[options.name])
+    if options.name in catalogue.claims():
+        raise Refused(f"{options.name} is a claim: use `stagewise reproduce {options.name}`")
     cls = choose(catalogue.experiments() | studies, options.name, "experiment")
     chosen = parse_settings(cls, cls.at(options.preset), rest + (["--help"] if options.help else []))
     from stagewise.lab import api
     from stagewise.lab.progress import shown
 
+    if chosen.lanes < chosen.seeds:
+        print(f"nothing is random at these settings: one run stands for all {chosen.seeds} seeds", file=sys.stderr)
     done = api.run(chosen, runs=options.runs, progress=shown())
     for folder in done.folders:
         print(f"{folder}")
@@ -169,15 +225,19 @@ def _ends(trajectory) -> None:
     seeds = trajectory.sizes["seed"]
     if "diverged_at" in trajectory:
         gone = int((trajectory.diverged_at >= 0).sum())
-        print(f"{seeds} seeds, {gone} diverged" if gone else f"{seeds} seeds, none diverged")
+        print(f"seeds: {seeds}, of which {gone or 'none'} diverged")
+        if gone == seeds:
+            print("every seed diverged: a smaller --learning_rate may help")
     if "outcome" in trajectory:
-        from stagewise.training.flow import OUTCOMES
+        from stagewise.training.stages import OUTCOMES
 
+        ended = trajectory.ended if "ended" in trajectory else trajectory.ended_at.isel(record=-1)
+        outcome = trajectory.outcome.isel(record=-1) if "record" in trajectory.outcome.dims else trajectory.outcome
         for stage in trajectory.stages.values:
-            codes = trajectory.outcome.sel(stages=stage).values.tolist()
+            codes = outcome.sel(stages=stage).values.tolist()
             counts = ", ".join(f"{codes.count(code)} {OUTCOMES[code]}" for code in sorted(set(codes)))
-            when = trajectory.ended.sel(stages=stage).median().item()
-            print(f"stage {stage}: {counts}; median end {when:.4g}")
+            when = ended.sel(stages=stage).where(outcome.sel(stages=stage) == 0).median().item()
+            print(f"stage {stage}: {counts}" + (f"; median end {when:.4g}" if when == when else ""))
     if "loss" in trajectory:
         last = trajectory.loss.isel(record=-1).median("seed")
         parts = [f"{kind} {last.sel(kind=kind).item():.4g}" for kind in last.kind.values] if "kind" in last.dims else [f"{last.item():.4g}"]
@@ -188,7 +248,7 @@ def parse_settings(cls, default, arguments: list[str]):
     """Settings from options, typed by the dataclass. The first wrong option is named in one sentence."""
     import tyro
 
-    from stagewise.lab.settings import flatten
+    from stagewise.lab.settings import flatten, kind_of
 
     known = {f"--{path}" for path in flatten(default)}
     if "--help" not in arguments:
@@ -217,18 +277,18 @@ def parse_settings(cls, default, arguments: list[str]):
                 parse_quietly(arguments[begin:end])
             except SystemExit:
                 given = " ".join(arguments[begin + 1 : end]) or "nothing"
-                kind = _kind(cls, arguments[begin].partition("=")[0].lstrip("-").replace("-", "_"))
+                kind = kind_of(_hint(cls, arguments[begin].partition("=")[0].lstrip("-").replace("-", "_")))
                 raise Refused(f"{cls.name}: {arguments[begin]} takes {kind}, not {given}") from stop
         raise Refused(f"{cls.name}: {' '.join(arguments)} cannot be read (see stagewise run {cls.name} --help)") from stop
 
 
-def _kind(cls, path: str) -> str:
+def _hint(cls, path: str):
+    """The type of a setting."""
     import typing
 
     for part in path.split("."):
         cls = typing.get_type_hints(cls)[part]
-    kind = str(cls) if typing.get_args(cls) else cls.__name__
-    return {"int": "a whole number", "float": "a number"}.get(kind, kind.replace("typing.", ""))
+    return cls
 
 
 def _reproduce(options, _) -> int:
@@ -239,14 +299,20 @@ def _reproduce(options, _) -> int:
 
     try:
         before = read_json(options.against) if options.against else None
-    except Damaged as error:
-        raise Refused(str(error)) from error
+        if before is not None:
+            changes(before, before)
+    except (Damaged, KeyError, TypeError) as error:
+        raise Refused(f"{options.against} is not a ledger that can be read") from error
     done = api.reproduce(options.what, options.preset, out=options.out, runs=options.runs, progress=shown())
     print_ledger(done.entries)
     if before is not None:
-        lines = changes(before, read_json(done.ledger))
+        lines = changes(before, read_json(done.ledger), complete=options.what == "all")
         print(f"against {options.against}: " + ("; ".join(lines) if lines else "no verdict changed"))
     print(f"ledger: {done.ledger}\nreport: {done.report}")
+    return _defects(done)
+
+
+def _defects(done) -> int:
     for line in done.broken:
         print(f"stagewise: defect in {line}", file=sys.stderr)
     return 1 if done.broken else 0
@@ -256,8 +322,9 @@ def _report(options, _) -> int:
     from stagewise.lab import api
     from stagewise.lab.progress import shown
 
-    print(f"report: {api.reproduce(options.what, options.preset, out=options.out, runs=options.runs, progress=shown()).report}")
-    return 0
+    done = api.reproduce(options.what, options.preset, out=options.out, runs=options.runs, progress=shown(), stored_only=True)
+    print(f"report: {done.report}")
+    return _defects(done)
 
 
 def print_ledger(entries) -> None:
@@ -273,12 +340,18 @@ def print_ledger(entries) -> None:
         table.add_column(column, overflow="fold")
     for entry in entries:
         outcome = entry.verdict.outcome
-        measured = "\n".join(f"{name} {number(value)}" for name, value in entry.verdict.measured.items())
+        measured = "\n".join(f"{name}: {number(value)}" for name, value in entry.verdict.measured.items())
+        control = f"{entry.control.outcome}, as it must" if entry.control.outcome == "fails" else entry.control.outcome
         table.add_row(entry.claim.id, entry.claim.source, f"[{colours[outcome]}]{outcome}[/]", measured.replace("[", "\\["),
-                      str(entry.verdict.seeds), entry.control.outcome)  # fmt: skip
+                      str(entry.verdict.seeds), control)  # fmt: skip
     console = Console(width=None if sys.stdout.isatty() else 140)
     console.print(table)
     counts = [f"{sum(e.verdict.outcome == name for e in entries)} {name}" for name in colours]
+    for entry in entries:
+        if entry.verdict.outcome != "holds":
+            why = entry.claim.note or entry.verdict.why
+            console.print(f"{entry.claim.id} {entry.verdict.outcome}: {entry.claim.statement} {why}", markup=False)
+    console.print("In brackets: 95 % intervals over seeds; `exact` where nothing is random. A control is a case on which the claim must not hold.", markup=False)
     console.print(f"{len(entries)} claims: " + ", ".join(counts))
 
 
@@ -286,16 +359,34 @@ def _runs(options, _) -> int:
     from stagewise.lab import catalogue
     from stagewise.lab.runs import listing, runs_root
 
-    found = listing(options.runs or runs_root(), catalogue.experiments())
+    root = options.runs or runs_root()
+    if options.runs and not root.is_dir():
+        raise Refused(f"there is no folder {root}")
+    known = catalogue.experiments()
+    found = listing(root, known)
     if options.json:
         print(json.dumps([vars(run) | {"folder": str(run.folder)} for run in found], indent=1))
         return 0
+    wide = max([len(run.experiment) for run in found], default=0)
     for run in found:
-        seconds = f"{run.seconds:8.1f} s" if run.seconds is not None else " " * 10
-        print(f"{run.experiment:<24} seeds {run.seeds[0]}-{run.seeds[1] - 1:<4} {run.state:<12} {seconds}  {run.folder}")
-    print(f"{len(found)} runs in {options.runs or runs_root()}")
+        seconds = f"{run.seconds:7.1f} s" if run.seconds is not None else " " * 9
+        changed = _changed(known[run.experiment], run.settings) if run.experiment in known and run.settings else ""
+        seeds = f"seeds {run.seeds[0]}-{run.seeds[1] - 1}" if run.seeds[1] else "seeds ?"
+        print(f"{run.experiment:<{wide}} {seeds:<12} {run.state:<11} {seconds}  {changed or 'as by default'}  [{run.folder.relative_to(root)}]")
+    print(f"{len(found)} runs in {root} (stale: made by other code; damaged: does not match its digests; both are kept, and made again when asked for)")
     return 0
 
 
+def _changed(cls, settings: dict) -> str:
+    """The settings of a stored run that differ from the defaults."""
+    from stagewise.lab.settings import flatten, from_json
+
+    try:
+        stored, default = flatten(from_json(cls, settings)), flatten(cls())
+    except Refused:
+        return "settings that this stagewise does not have"
+    return ", ".join(f"{path}={value}" for path, value in stored.items() if value != default[path] and path != "seeds")
+
+
 if __name__ == "__main__":
-    sys.exit(main())
+    entry()

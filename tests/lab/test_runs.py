@@ -14,6 +14,7 @@ import xarray as xr
 
 import stagewise as sw
 from stagewise.lab import catalogue
+from stagewise.lab.files import header
 from stagewise.lab.progress import Silent
 from stagewise.lab.runs import listing
 from stagewise.papers.mixture.experiments import JointTraining, ThreeStages
@@ -23,10 +24,14 @@ small = JointTraining(width=4, steps=100, seeds=3)
 
 class Notes(Silent):
     def __init__(self):
-        self.begun, self.said = [], []
+        self.begun, self.said, self.chunks = [], [], []
 
     def begin(self, label, chunks):
         self.begun.append(label)
+        self.chunks.append(0)
+
+    def advance(self, stage, steps, seconds):
+        self.chunks[-1] += 1
 
     def note(self, text):
         self.said.append(text)
@@ -43,7 +48,7 @@ def test_more_seeds_compute_only_the_missing_ones(runs):
     sw.run(small, runs=runs)
     notes = Notes()
     more = sw.run(JointTraining(width=4, steps=100, seeds=5), runs=runs, progress=notes)
-    assert notes.begun == ["mixture.joint (2 lanes)"]
+    assert notes.begun == ["mixture.joint (2 seeds)"]
     assert more.trajectory.seed.values.tolist() == [0, 1, 2, 3, 4] and len(more.folders) == 2
     at_once = sw.run(JointTraining(width=4, steps=100, seeds=5), runs=runs.parent / "at_once").trajectory
     np.testing.assert_allclose(more.trajectory.scores, at_once.scores, rtol=1e-9, atol=1e-14)
@@ -51,6 +56,72 @@ def test_more_seeds_compute_only_the_missing_ones(runs):
     assert more.model(seed=4) is not None
     with pytest.raises(sw.Refused, match="seed 7 was not run"):
         more.model(seed=7)
+
+
+def test_seeds_that_stop_early_do_not_depend_on_their_company(runs):
+    settings = dict(width=16, initial_scale=0.3, steps=4000, stop_at_loss=0.1)
+    one = sw.run(JointTraining(**settings, seeds=1), runs=runs).trajectory
+    more = sw.run(JointTraining(**settings, seeds=6), runs=runs).trajectory
+    assert more.step.dims == ("record",) and np.isfinite(more.loss).all()
+    np.testing.assert_allclose(more.loss.isel(seed=0), one.loss.isel(seed=0), rtol=1e-6)
+    assert (more.done_at > 0).all() and (more.loss.sel(kind="all").isel(record=-1) < 0.1).all()
+
+
+def test_an_interrupted_block_goes_on_beside_fresh_ones(runs):
+    process = start(runs)
+    wait_for("*/*/*/checkpoint.safetensors", runs, process)
+    process.send_signal(signal.SIGKILL)
+    process.wait()
+    chunk = max(int(header(path)["chunk"]) for path in runs.glob("*/*/*/checkpoint.safetensors"))
+    notes = Notes()
+    sw.run(eval(LONG.replace("seeds=4", "seeds=6")), runs=runs, progress=notes)
+    chunks = notes.chunks
+    assert len(notes.begun) == 2 and sorted(chunks)[0] <= 12 - chunk and sorted(chunks)[1] == 12
+
+
+def test_groups_are_bounded(runs, monkeypatch):
+    from stagewise.lab import engine
+
+    monkeypatch.setattr(engine, "MOST_LANES", 4)
+    notes = Notes()
+    study = sw.Study("x", "", JointTraining.plan(width=4, steps=20, seeds=2), over={"learning_rate": (0.1, 0.2, 0.3)})
+    sw.run(study.at("quick"), runs=runs, progress=notes)
+    assert notes.begun == ["mixture.joint (4 seeds)", "mixture.joint (2 seeds)"]
+
+
+def test_the_code_digest_follows_what_a_run_uses(monkeypatch):
+    import ast
+
+    from stagewise.lab import provenance
+    from stagewise.lab.runs import code_of
+    from stagewise.papers.mixture.experiments import SymmetricTraining
+
+    real = provenance._tree
+
+    def digests(changed=None, text=""):
+        provenance.code_digest.cache_clear()
+        monkeypatch.setattr(provenance, "_tree", lambda n: ast.parse(ast.unparse(real(n)) + (text if n == changed else "")))
+        return code_of(JointTraining), code_of(SymmetricTraining)
+
+    joint, symmetric = digests()
+    assert digests("stagewise.papers.mixture.closed", "\n'only words'") == (joint, symmetric)
+    assert digests("stagewise.papers.mixture.closed", "\nx = 1")[0] != joint
+    assert digests("stagewise.papers.mixture.orbits", "\nx = 1") [0] == joint
+    assert digests("stagewise.papers.mixture.orbits", "\nx = 1")[1] != symmetric
+    provenance.code_digest.cache_clear()
+
+
+def test_run_takes_a_thing_or_its_name(runs):
+    assert sw.run(small, runs=runs, steps=50).experiment.steps == 50
+    study = sw.Study("x", "", JointTraining.plan(width=4, seeds=2), over={"learning_rate": (0.1, 0.2)})
+    assert sw.run(study, runs=runs, steps=20).sizes["learning_rate"] == 2
+    for wrong, says in ((123, "run takes an experiment"), (sw.Study, "run takes an experiment")):
+        with pytest.raises(sw.Refused, match=says):
+            sw.run(wrong, runs=runs)
+    with pytest.raises(sw.Refused, match="a preset goes with a name"):
+        sw.run(small, "quick", runs=runs)
+    with pytest.raises(sw.Refused, match="needs a list of values"):
+        sw.Study("x", "", JointTraining.plan(), over={"learning_rate": ()})
 
 
 def test_load_gives_the_run_of_a_folder(runs):
@@ -168,7 +239,7 @@ def test_a_folder_that_cannot_be_written_is_refused_before_work(tmp_path):
     in_the_way = tmp_path / "file"
     in_the_way.write_text("")
     for place in (in_the_way / "runs", Path("/proc/stagewise")):
-        with pytest.raises(sw.Refused, match="cannot create the folder"):
+        with pytest.raises(sw.Refused, match="cannot create the folder|is a file"):
             sw.run(small, runs=place)
 
 
@@ -188,3 +259,10 @@ def test_settings_round_trip(runs):
         assert from_json(type(experiment), to_json(experiment)) == experiment
     with pytest.raises(sw.Refused, match="did you mean learning_rate"):
         JointTraining.at("quick", learning_rat=1)
+    for wrong in (dict(steps="10"), dict(steps=1.5), dict(seeds=True), dict(task=3), dict(learning_rate=None)):
+        with pytest.raises(sw.Refused, match="must be"):
+            JointTraining(**wrong)
+    with pytest.raises(sw.Refused, match="trains must be one of both, neurons, attention, not 'neuron'"):
+        JointTraining(trains="neuron")
+    with pytest.raises(sw.Refused, match="must be a finite number"):
+        JointTraining(learning_rate=float("inf"))

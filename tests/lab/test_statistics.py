@@ -25,6 +25,12 @@ def test_a_seed_without_a_value_counts_against_the_claim():
     assert median_over_seeds("x", values, at_most=10).outcome != "holds"
 
 
+def test_missing_seeds_count_against_either_side():
+    nothing = np.full(8, np.nan)
+    assert share_of_seeds("x", nothing < 0.05, less_than=0.5, missing=np.isnan(nothing)).outcome == "fails"
+    assert share_of_seeds("x", nothing < 0.05, missing=np.isnan(nothing)).outcome == "fails"
+
+
 @given(st.lists(st.floats(-100, 100), min_size=6, max_size=40))
 @settings(max_examples=30, deadline=None)
 def test_the_interval_holds_the_median(values):

@@ -8,7 +8,7 @@ from scipy.integrate import solve_ivp
 
 from stagewise.papers.mixture.closed import Closed
 from stagewise.papers.mixture.experiments import ThreeStages
-from stagewise.training import flow
+from stagewise.training import stages as flow
 from stagewise.training.flow import Flow, Motion, begin
 from stagewise.training.stages import Stage, Until
 
@@ -71,7 +71,14 @@ def test_a_stage_that_runs_out_of_time_says_so_and_the_next_is_not_run():
         Stage("two", ("x",), "all", Until("x", 0.01, rising=False), limit=3.0),
     ])  # fmt: skip
     assert (state["outcome"] == [flow.TIME_RAN_OUT, flow.NOT_RUN]).all()
-    assert np.isnan(state["ended"][:, 1]).all()
+    assert np.isnan(state["ended"]).all()
+
+
+def test_a_start_that_is_not_a_number_is_no_success():
+    program = Flow(Decay(), (Stage("one", ("x",), "all", Until("x", 0.5, rising=False), limit=1.0),))
+    state = begin({"x": np.array([np.nan]), "y": np.zeros(1)}, {"rate": np.ones(1)}, 1)
+    state, _ = program.advance(state, 0)
+    assert state["outcome"][0, 0] == flow.NOT_FINITE and np.isnan(state["ended"][0, 0])
 
 
 def test_a_solver_that_gives_up_is_reported():

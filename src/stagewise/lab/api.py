@@ -6,14 +6,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from stagewise.errors import Refused, nearest
+from stagewise.errors import Refused, nearest, require
 from stagewise.lab import catalogue
 from stagewise.lab.claims import Claim
 from stagewise.lab.experiment import Experiment, check_preset, choose
 from stagewise.lab.files import make_folder, write_json
 from stagewise.lab.progress import Silent
-from stagewise.lab.runs import read_block, runs_root
-from stagewise.lab.study import Grid
+from stagewise.lab.runs import blocks, read_block, runs_root
+from stagewise.lab.settings import override
+from stagewise.lab.study import Grid, Study
 
 
 def experiment(name: str, preset: str = "quick", **changes: Any) -> Experiment:
@@ -27,19 +28,36 @@ def study(name: str, preset: str = "quick") -> Grid:
     return choose(catalogue.studies(), name, "study").at(preset)
 
 
-def run(what: Experiment | Grid | str, preset: str = "quick", *, runs: Path | str | None = None,
+def run(what: Experiment | Study | Grid | str, preset: str | None = None, *, runs: Path | str | None = None,
         progress: Silent = Silent(), **changes: Any):  # fmt: skip
-    """Run an experiment (or take it from its folder) and return its `Run`; of a study, the gathered dataset."""
+    """Run an experiment (or take it from its folder) and return its `Run`; of a study, the gathered dataset.
+
+    By name, at a preset (quick if none is given), with some settings changed; or the very thing."""
     from stagewise.lab.engine import run_all
 
-    if isinstance(what, str):
-        what = study(what, preset) if what in catalogue.studies() and not changes else experiment(what, preset, **changes)
+    chosen = _chosen(what, preset, changes)
     root = make_folder(Path(runs) if runs else runs_root())
-    if isinstance(what, Experiment):
-        return run_all([what], root, progress)[what]
-    cells = [cell for _, cell in what.cells()]
+    if isinstance(chosen, Experiment):
+        return run_all([chosen], root, progress)[chosen]
+    cells = [cell for _, cell in chosen.cells()]
     done = run_all(cells, root, progress)
-    return what.gather([done[cell].trajectory for cell in cells])
+    return chosen.gather([done[cell].trajectory for cell in cells])
+
+
+def _chosen(what: Any, preset: str | None, changes: dict[str, Any]) -> Experiment | Grid:
+    if isinstance(what, str) and what in catalogue.studies():
+        what = catalogue.studies()[what]
+    if isinstance(what, str):
+        return experiment(what, preset or "quick", **changes)
+    if isinstance(what, Study):
+        return (what.but(**changes) if changes else what).at(preset or "quick")
+    kinds = "an experiment, a study, or the name of one"
+    require(isinstance(what, (Experiment, Grid)), f"run takes {kinds}, not {what!r}")
+    require(preset is None, f"a preset goes with a name or a study; this {type(what).__name__} has its settings already")
+    if isinstance(what, Experiment):
+        return override(what, changes)
+    require(not changes, "the settings of a study at a preset are fixed; change the study with .but(...)")
+    return what
 
 
 def load(folder: Path | str):
@@ -79,20 +97,22 @@ def claims_named(name: str) -> list[Claim]:
         return [known[name]]
     if name in catalogue.papers():
         return list(catalogue.papers()[name].claims.values())
+    if name in catalogue.experiments() | catalogue.studies():
+        raise Refused(f"{name} is something to run, not a claim: use `stagewise run {name}`")
     names = [*catalogue.papers(), *known]
     raise Refused(f"unknown paper or claim {name!r}{nearest(name, names)}; `stagewise list` shows them all")
 
 
 def reproduce(name: str = "all", preset: str = "quick", *, out: Path | str | None = None, runs: Path | str | None = None,
-              progress: Silent = Silent()) -> Reproduction:  # fmt: skip
+              progress: Silent = Silent(), stored_only: bool = False) -> Reproduction:  # fmt: skip
     """Judge the claims of a paper, one claim, or all, and write `ledger.json`, `report.html` and the figures.
 
-    What is stored is not run again, so this also writes a report anew. Of a single claim, only those figures are drawn
-    that need no further runs."""
+    What is stored is not run again; with `stored_only`, nothing is, and missing runs are refused. Of a single claim, only
+    those figures are drawn that need no further runs."""
     check_preset(preset)
     claims = claims_named(name)
     root = make_folder(Path(runs) if runs else runs_root())
-    target = make_folder(Path(out) if out else root)
+    target = make_folder(Path(out) if out else root / "reports" / f"{name}.{preset}")
     from stagewise.lab.engine import run_all
     from stagewise.lab.ledger import experiments_for, experiments_of, judge_all, to_json
     from stagewise.lab.report import write
@@ -102,7 +122,11 @@ def reproduce(name: str = "all", preset: str = "quick", *, out: Path | str | Non
     needed_by = {figure: experiments_of(figure.needs_at(preset)) for paper in papers for figure in paper.figures().values()}
     if len(claims) == 1:
         needed_by = {figure: needs for figure, needs in needed_by.items() if set(needs) <= set(wanted)}
-    done = run_all(wanted + [e for needs in needed_by.values() for e in needs], root, progress)
+    wanted += [e for needs in needed_by.values() for e in needs]
+    if stored_only:
+        missing = sum(not all(block.finished for block in blocks(e, root)) for e in dict.fromkeys(wanted))
+        require(not missing, f"{missing} of the runs are not stored yet: `stagewise reproduce {name} --preset {preset}` makes them")
+    done = run_all(wanted, root, progress)
     entries = judge_all(claims, preset, root, done)
     write_json(target / "ledger.json", to_json(entries))
     return Reproduction(entries, target / "ledger.json", write(papers, entries, list(needed_by), preset, done, target))

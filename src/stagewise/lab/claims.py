@@ -7,9 +7,8 @@ import re
 from dataclasses import dataclass
 from typing import Any, Callable, Mapping
 
-from stagewise.lab.experiment import Plan
 from stagewise.lab.statistics import Verdict
-from stagewise.lab.study import Study
+from stagewise.lab.study import filled
 
 
 @dataclass(frozen=True)
@@ -39,8 +38,7 @@ class Claim:
 
     def needs_at(self, preset: str, control: bool = False) -> dict[str, Any]:
         """What `judge` is given, with the preset filled in but nothing run yet."""
-        needs = dict(self.needs) | (dict(self.control) if control else {})
-        return {name: need.at(preset) if isinstance(need, (Plan, Study)) else need for name, need in needs.items()}
+        return filled(dict(self.needs) | (dict(self.control) if control else {}), preset)
 
 
 def claim(

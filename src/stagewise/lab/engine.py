@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import time
 from contextlib import ExitStack
 from dataclasses import dataclass
@@ -20,6 +21,7 @@ from stagewise.lab.runs import Block, blocks
 from stagewise.training.program import Program
 
 SECONDS_BETWEEN_CHECKPOINTS = 5.0
+MOST_LANES = 256  # that run side by side
 
 
 @dataclass(frozen=True)
@@ -82,27 +84,43 @@ def load_run(experiment: Experiment, parts: Sequence[Block], fresh: Mapping[Path
     """The run in these blocks; what was computed just now is not read back."""
     parts = [part for part in parts if part.first < experiment.lanes]
     read = [fresh[part.folder] if part.folder in fresh else part.trajectory() for part in parts]
-    trajectory = xr.concat(read, "seed") if len(read) > 1 else read[0]
+    trajectory = xr.concat(read, "seed", join="exact", combine_attrs="override") if len(read) > 1 else read[0]
     return Run(experiment, trajectory.isel(seed=slice(experiment.lanes)), tuple(parts))
 
 
 def _is_whole(block: Block, progress: Silent) -> bool:
-    if not block.finished:
-        return False
+    """Whether a block is finished and undamaged; a damaged one is set aside, by one process alone."""
     try:
-        block.check()
-        return True
-    except Damaged as error:
-        progress.note(f"{error}; the folder is kept as {block.set_aside().name} and the run is made again")
-        return False
+        if block.finished:
+            block.check()
+        return block.finished
+    except Damaged:
+        with block.locked(lambda: None):
+            try:  # another process may have set it aside, or made it again, before this one had the lock
+                if block.finished:
+                    block.check()
+                return block.finished
+            except Damaged as error:
+                progress.note(f"{error}; the folder is kept as {block.set_aside().name} and the run is made again")
+                return False
 
 
 def _groups(missing: Sequence[Block]) -> list[tuple[Program, list[Block]]]:
-    """Blocks whose programs are equal differ in numbers only and run together."""
-    groups: dict[Program, list[Block]] = {}
+    """Blocks whose programs are equal differ in numbers only and run together, up to a number of lanes.
+
+    Blocks that were interrupted go on with those that have a saved chunk in common, and do not wait for fresh ones."""
+    groups: list[tuple[Program, list[Block], set[int]]] = []
     for block in sorted(missing, key=lambda block: str(block.folder)):
-        groups.setdefault(block.experiment.program(), []).append(block)
-    return list(groups.items())
+        program, saved = block.experiment.program(), block.saved_chunks() or {0}
+        for i, (other, group, common) in enumerate(groups):
+            lanes = sum(member.last - member.first for member in group) + block.last - block.first
+            if program == other and common & saved and lanes <= MOST_LANES:
+                group.append(block)
+                groups[i] = (other, group, common & saved)
+                break
+        else:
+            groups.append((program, [block], saved))
+    return [(program, group) for program, group, _ in groups]
 
 
 def _compute(program: Program, group: list[Block], progress: Silent) -> dict[Path, xr.Dataset]:
@@ -110,37 +128,53 @@ def _compute(program: Program, group: list[Block], progress: Silent) -> dict[Pat
         for block in group:
             held.enter_context(block.locked(lambda: progress.note(f"{block.folder} is being run by another process; waiting")))
         group = [block for block in group if not block.finished]
-        return _compute_locked(program, group, progress) if group else {}
+        if not group:
+            return {}
+        lanes = sum(block.last - block.first for block in group)
+        names = dict.fromkeys(block.experiment.name for block in group)
+        progress.begin(f"{', '.join(names)} ({lanes} seeds)", program.chunks)
+        try:
+            return _compute_locked(program, group, progress)
+        finally:
+            progress.end()
 
 
 def _compute_locked(program: Program, group: list[Block], progress: Silent) -> dict[Path, xr.Dataset]:
     for block in group:
         block.prepare()
     state, kept, chunk, spent = _resume(program, group, progress)
-    names = list(dict.fromkeys(block.experiment.name for block in group))
     lanes = [block.last - block.first for block in group]
-    progress.begin(f"{', '.join(names)} ({sum(lanes)} lanes)", program.chunks)
     saved = started = time.monotonic()
-    while chunk < program.chunks and not program.finished(state):
-        before = time.monotonic()
-        state, records = program.advance(state, chunk)
-        state = jax.tree.map(np.asarray, state)
-        kept.append(records)
-        stage, steps = program.describe(chunk)
-        progress.advance(stage, steps * sum(lanes), time.monotonic() - before)
-        chunk += 1
-        if time.monotonic() - saved > SECONDS_BETWEEN_CHECKPOINTS and chunk < program.chunks:
+    progress.resume(chunk)
+    try:
+        while chunk < program.chunks and not program.finished(state):
+            before = time.monotonic()
+            advanced, records = program.advance(state, chunk)
+            state, kept, chunk = jax.tree.map(np.asarray, advanced), [*kept, records], chunk + 1
+            stage, steps = program.describe(chunk - 1)
+            progress.advance(stage, steps * sum(lanes), time.monotonic() - before)
+            if time.monotonic() - saved > SECONDS_BETWEEN_CHECKPOINTS:
+                _checkpoint(group, lanes, state, kept, chunk, spent + time.monotonic() - started)
+                saved = time.monotonic()
+    except KeyboardInterrupt:
+        if kept:
             _checkpoint(group, lanes, state, kept, chunk, spent + time.monotonic() - started)
-            saved = time.monotonic()
-    records = {name: np.concatenate([part[name] for part in kept], axis=1) for name in kept[0]}
-    share = (spent + time.monotonic() - started) / len(group)
+        raise
+    seconds = spent + time.monotonic() - started
+    if len(group) > 1:  # a kill between two blocks must not leave the second to be run again in other company
+        _checkpoint(group, lanes, state, kept, chunk, seconds)
+    records = {name: _at_full_length(np.concatenate([part[name] for part in kept], 1), program.records) for name in kept[0]}
     outcomes, fresh = program.outcomes(state), {}
     for block, lane in zip(group, _lanes(lanes)):
         mine, ended, final = ({name: array[lane] for name, array in part.items()} for part in (records, outcomes, _flatten(state)))
         fresh[block.folder] = label(program, mine, ended, block)
-        block.finish(fresh[block.folder], final, share)
-    progress.end()
+        block.finish(fresh[block.folder], final, seconds / len(group))
     return fresh
+
+
+def _at_full_length(array: np.ndarray, records: int) -> np.ndarray:
+    """A run whose seeds were all done early, with its last record repeated: nothing changes any more."""
+    return np.concatenate([array, np.repeat(array[:, -1:], records - array.shape[1], 1)], 1)
 
 
 def _resume(program: Program, group: list[Block], progress: Silent):
@@ -160,22 +194,23 @@ def _resume(program: Program, group: list[Block], progress: Silent):
 
 def _checkpoint(group, lanes, state, kept, chunk, seconds) -> None:
     """Save state and records so far, a file a block, each written whole."""
-    kept[:] = [{name: np.concatenate([part[name] for part in kept], axis=1) for name in kept[0]}]
-    arrays = _flatten(state) | {f"record/{name}": array for name, array in kept[0].items()}
+    records = {f"record/{name}": np.concatenate([part[name] for part in kept], axis=1) for name in kept[0]}
+    arrays = _flatten(state) | records
     for block, lane in zip(group, _lanes(lanes)):
         block.save_checkpoint({name: array[lane] for name, array in arrays.items()}, chunk, seconds / len(group))
 
 
 def label(program: Program, records: dict[str, np.ndarray], outcomes: dict[str, np.ndarray], block: Block) -> xr.Dataset:
-    """Named dimensions and coordinates for what a block recorded and how its seeds ended."""
-    dims, count = program.dims, next(iter(records.values())).shape[1]
-    coords = program.labels(count) | {
+    """Named dimensions and coordinates for what a block recorded and how its seeds ended, and the settings as an attribute."""
+    dims = program.dims
+    coords = program.labels() | {
         "seed": (("seed",), np.arange(block.first, block.last)),
-        "record": (("record",), np.arange(count)),
+        "record": (("record",), np.arange(program.records)),
     }
     recorded = {name: (("seed", "record", *dims[name]), array) for name, array in records.items()}
     ended = {name: (("seed", *dims[name]), array) for name, array in outcomes.items()}
-    trajectory = xr.Dataset(recorded | ended, coords, {"experiment": block.experiment.name})
+    about = {"experiment": block.experiment.name, "settings": json.dumps(block.experiment.stored())}
+    trajectory = xr.Dataset(recorded | ended, coords, about)
     return trajectory.set_coords([name for name in ("time",) if name in recorded])
 
 

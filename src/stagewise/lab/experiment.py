@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, Mapping
 
 from stagewise.errors import Refused, nearest, require
-from stagewise.lab.settings import digest, override, to_json
+from stagewise.lab.settings import check_kinds, digest, override, to_json
 
 if TYPE_CHECKING:
     import numpy as np
@@ -31,7 +31,8 @@ class Experiment:
     seeds_per_block: ClassVar[int] = 64
 
     def __post_init__(self):
-        require(self.seeds >= 1, f"{self.name}: seeds must be at least 1, not {self.seeds} (set --seeds)")
+        check_kinds(self, self.name)
+        require(1 <= self.seeds <= 100_000, f"{self.name}: seeds must lie between 1 and 100000, not {self.seeds} (set --seeds)")
 
     @property
     def deterministic(self) -> bool:

@@ -8,8 +8,7 @@ from typing import Any, Callable, Mapping
 
 import altair as alt
 
-from stagewise.lab.experiment import Plan
-from stagewise.lab.study import Study
+from stagewise.lab.study import filled
 
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000", "#F0E442")
 """Okabe and Ito's palette: told apart by people with any kind of colour vision."""
@@ -31,7 +30,7 @@ class Figure:
         return self.id.partition(".")[0]
 
     def needs_at(self, preset: str) -> dict[str, Any]:
-        return {name: need.at(preset) if isinstance(need, (Plan, Study)) else need for name, need in self.needs.items()}
+        return filled(self.needs, preset)
 
 
 def figure(id: str, *, source: str, paper_shows: str, needs: Mapping[str, Any]):

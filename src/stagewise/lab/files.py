@@ -77,10 +77,23 @@ def load_arrays(path: Path) -> tuple[dict[str, np.ndarray], dict[str, str]]:
     return arrays, about
 
 
+def header(path: Path) -> dict[str, str]:
+    """What was written about the arrays in a file, or nothing if it cannot be read."""
+    from safetensors import SafetensorError, safe_open
+
+    try:
+        with safe_open(path, framework="numpy") as opened:
+            return dict(opened.metadata() or {})
+    except (OSError, SafetensorError, ValueError):
+        return {}
+
+
 def make_folder(path: Path) -> Path:
     """Create a folder, or refuse in one sentence."""
     try:
         path.mkdir(parents=True, exist_ok=True)
+    except FileExistsError as error:
+        raise Refused(f"{path} is a file, not a folder") from error
     except OSError as error:
         raise Refused(f"cannot create the folder {path}: {error.strerror}") from error
     if not os.access(path, os.W_OK):

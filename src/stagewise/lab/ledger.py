@@ -118,12 +118,12 @@ def to_json(entries: Iterable[Entry]) -> dict[str, Any]:
     return {"environment": environment(), "claims": [entry.to_json() for entry in entries]}
 
 
-def changes(before: Mapping[str, Any], after: Mapping[str, Any]) -> list[str]:
-    """What changed between two ledgers, a line a claim."""
+def changes(before: Mapping[str, Any], after: Mapping[str, Any], complete: bool = True) -> list[str]:
+    """What changed between two ledgers, a line a claim; claims that are gone are told only of a complete one."""
     old, new = ({c["id"]: c["verdict"] for c in ledger["claims"]} for ledger in (before, after))
     lines = [f"{id}: {old[id]} -> {new[id]}" for id in new if id in old and old[id] != new[id]]
     lines += [f"{id}: new, {new[id]}" for id in new if id not in old]
-    return lines + [f"{id}: no longer there" for id in old if id not in new]
+    return lines + [f"{id}: no longer there" for id in old if complete and id not in new]
 
 
 def _plain(interval: Interval) -> dict[str, float | None]:

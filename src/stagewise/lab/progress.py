@@ -11,6 +11,8 @@ class Silent:
 
     def begin(self, label: str, chunks: int) -> None: ...
 
+    def resume(self, chunks: int) -> None: ...
+
     def advance(self, stage: str, steps: int, seconds: float) -> None: ...
 
     def end(self) -> None: ...
@@ -23,6 +25,10 @@ class Lines(Silent):
 
     def begin(self, label, chunks):
         self.label, self.chunks, self.done, self.since, self.shown = label, chunks, 0, time.monotonic(), time.monotonic()
+        print(f"  {label}: {chunks} chunks", file=sys.stderr, flush=True)
+
+    def resume(self, chunks):
+        self.done = chunks
 
     def advance(self, stage, steps, seconds):
         self.done += 1
@@ -32,7 +38,7 @@ class Lines(Silent):
             print(f"  {self.label}: {stage}, {self.done}/{self.chunks}{rate}", file=sys.stderr, flush=True)
 
     def end(self):
-        print(f"  {self.label}: {time.monotonic() - self.since:.1f} s", file=sys.stderr, flush=True)
+        print(f"  {self.label}: {self.done}/{self.chunks} chunks, {time.monotonic() - self.since:.1f} s", file=sys.stderr, flush=True)
 
     def note(self, text):
         print(f"  {text}", file=sys.stderr, flush=True)
@@ -54,12 +60,14 @@ class Bars(Silent):
         self.bars.start()
         self.task = self.bars.add_task(label, total=chunks, stage="compiling", rate="")
 
+    def resume(self, chunks):
+        self.bars.update(self.task, completed=chunks)
+
     def advance(self, stage, steps, seconds):
         rate = f"{steps / seconds:,.0f} steps/s" if steps else ""
         self.bars.update(self.task, advance=1, stage=stage, rate=rate)
 
     def end(self):
-        self.bars.update(self.task, completed=self.bars.tasks[-1].total, stage="done")
         self.bars.stop()
 
     def note(self, text):

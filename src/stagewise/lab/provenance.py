@@ -13,22 +13,23 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-PACKAGES = ("jax", "jaxlib", "numpy", "equinox", "optax", "diffrax")
+PACKAGES = ("jax", "jaxlib", "numpy", "equinox", "diffrax", "optimistix")
 """Whose version may change a number."""
 
 UNUSED_BY_RUNS = ("stagewise.lab", "stagewise.cli", "stagewise.errors", "stagewise.lazy")
 
 
 @lru_cache(maxsize=None)
-def code_digest(module: str, without: frozenset[str] = frozenset()) -> str:
+def code_digest(module: str, without: frozenset[str] = frozenset(), format: int = 0) -> str:
     """Digest of a module, of every stagewise module it imports, however indirectly, and of the versions that matter.
 
     Comments and docstrings do not count: a run is stale when what computed it has changed, not how it is told.
-    `without` names classes of the module itself that this run does not use."""
-    sources = {name: _code(name, without if name == module else frozenset()) for name in sorted(_reachable(module))}
-    whole = hashlib.sha256(repr([(name, versions()[name]) for name in PACKAGES]).encode())
-    for name, code in sources.items():
-        whole.update(name.encode() + code.encode())
+    `without` names classes of the module itself that this run does not use; `format` is that of the run folder."""
+    trees = {name: _tree(name) for name in _reachable(module, without)}
+    trees[module] = _less(trees[module], without)
+    whole = hashlib.sha256(repr([format, *((name, versions()[name]) for name in PACKAGES)]).encode())
+    for name in sorted(trees):
+        whole.update(name.encode() + _code(trees[name]).encode())
     return whole.hexdigest()[:8]
 
 
@@ -50,20 +51,20 @@ def environment() -> dict[str, Any]:
         "python": platform.python_version(),
         "platform": platform.platform(),
         "processor": _processor(),
-        "cores": len(os.sched_getaffinity(0)),
+        "cores": len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count(),
         "threads": os.environ.get("PJRT_NPROC", "default"),
         "commit": _commit(),
     }
 
 
-def _reachable(module: str) -> set[str]:
+def _reachable(module: str, without: frozenset[str]) -> set[str]:
     found, waiting = set(), [module]
     while waiting:
         name = waiting.pop()
         if name in found or any(name == u or name.startswith(u + ".") for u in UNUSED_BY_RUNS):
             continue
         found.add(name)
-        waiting += [other for other in _imports(name) if other.startswith("stagewise.")]
+        waiting += _imports(name, _less(_tree(name), without) if name == module else _tree(name))
     return found
 
 
@@ -72,10 +73,15 @@ def _tree(name: str) -> ast.Module:
     return ast.parse(Path(find_spec(name).origin).read_text())
 
 
-def _imports(name: str) -> set[str]:
+def _less(tree: ast.Module, without: frozenset[str]) -> ast.Module:
+    body = [node for node in tree.body if not (isinstance(node, ast.ClassDef) and node.name in without)]
+    return ast.Module(body, tree.type_ignores)
+
+
+def _imports(name: str, tree: ast.Module) -> set[str]:
     package = name if find_spec(name).submodule_search_locations else name.rpartition(".")[0]
     modules = set()
-    for node in ast.walk(_tree(name)):
+    for node in ast.walk(tree):
         if isinstance(node, ast.Import):
             modules |= {alias.name for alias in node.names}
         elif isinstance(node, ast.ImportFrom):
@@ -92,9 +98,8 @@ def _is_module(name: str) -> bool:
         return False
 
 
-def _code(name: str, without: frozenset[str]) -> str:
-    tree = ast.parse(ast.unparse(_tree(name)))
-    tree.body = [node for node in tree.body if not (isinstance(node, ast.ClassDef) and node.name in without)]
+def _code(tree: ast.Module) -> str:
+    tree = ast.parse(ast.unparse(tree))
     for node in ast.walk(tree):
         body = getattr(node, "body", None)
         if isinstance(body, list):

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, Iterator
 
 from stagewise.errors import Refused
 from stagewise.lab.experiment import Experiment
-from stagewise.lab.files import Damaged, load_arrays, make_folder, read_json, save_arrays, sha256, write, write_json
+from stagewise.lab.files import Damaged, header, load_arrays, make_folder, read_json, save_arrays, sha256, write, write_json
 from stagewise.lab.provenance import code_digest, environment
 from stagewise.lab.settings import from_json
 
@@ -33,7 +33,7 @@ _BLOCK = re.compile(r"seeds-(\d+)-(\d+)\.([0-9a-f]{8})$")
 
 def runs_root() -> Path:
     """Where runs are kept: STAGEWISE_RUNS, or `runs` in the current folder."""
-    return Path(os.environ.get("STAGEWISE_RUNS", "runs"))
+    return Path(os.environ.get("STAGEWISE_RUNS") or "runs").expanduser()
 
 
 def code_of(experiment: type[Experiment]) -> str:
@@ -43,7 +43,7 @@ def code_of(experiment: type[Experiment]) -> str:
         name for name, value in vars(module).items()
         if isinstance(value, type) and issubclass(value, Experiment) and value not in experiment.__mro__
     }  # fmt: skip
-    return code_digest(experiment.__module__, frozenset(others))
+    return code_digest(experiment.__module__, frozenset(others), FORMAT)
 
 
 @dataclass(frozen=True)
@@ -76,6 +76,12 @@ class Block:
         if path.exists():
             path.replace(self.folder / "previous.safetensors")
         save_arrays(path, arrays, {"chunk": str(chunk), "seconds": repr(seconds)})
+
+    def saved_chunks(self) -> set[int]:
+        """The chunks after which a state was saved, without reading the states."""
+        paths = (self.folder / name for name in ("previous.safetensors", "checkpoint.safetensors"))
+        found = (header(path).get("chunk", "") for path in paths if path.exists())
+        return {int(chunk) for chunk in found if chunk.isdigit()}
 
     def checkpoints(self, note) -> dict[int, tuple[dict[str, np.ndarray], float]]:
         """Saved states by chunk. A damaged file is set aside under another name, and `note` is told."""
@@ -160,9 +166,11 @@ def blocks(experiment: Experiment, root: Path) -> list[Block]:
             there.append((int(match[1]), int(match[2]), folder))
     found, covered = [], 0
     while covered < experiment.lanes:
-        known = [entry for entry in there if entry[0] == covered]
+        known = [Block(experiment, *entry) for entry in there if entry[0] == covered]
+        known = [block for block in known if block.finished or block.last <= experiment.lanes]
         if known:
-            first, last, folder = max(known)
+            best = max(known, key=lambda block: (block.finished, block.last))
+            first, last, folder = best.first, best.last, best.folder
         else:
             first, last = covered, min(experiment.lanes, covered + experiment.seeds_per_block)
             folder = parent / f"seeds-{first}-{last}.{code}"

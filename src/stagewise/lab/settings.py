@@ -7,6 +7,7 @@ from __future__ import annotations
 import dataclasses
 import hashlib
 import json
+import math
 import typing
 from dataclasses import fields, is_dataclass, replace
 from typing import Any, Mapping
@@ -40,6 +41,45 @@ def override(settings: Any, changes: Mapping[str, Any]) -> Any:
     for head, inner in nested.items():
         direct[head] = override(direct.get(head, getattr(settings, head)), inner)
     return replace(settings, **direct)
+
+
+def check_kinds(settings: Any, name: str) -> None:
+    """Refuse a setting that is not of its kind: a word that is none of its choices, a number that is not one."""
+    hints = typing.get_type_hints(type(settings))
+    for field in fields(settings):
+        value, hint = getattr(settings, field.name), hints[field.name]
+        if not _fits(value, hint):
+            raise Refused(f"{name}: {field.name} must be {kind_of(hint)}, not {value!r}{nearest(str(value), _words(hint))} (set --{field.name})")
+        if is_dataclass(value):
+            check_kinds(value, name)
+
+
+def kind_of(hint: Any) -> str:
+    """What a setting takes, in words."""
+    words, plain = _words(hint), {int: "a whole number", float: "a finite number", bool: "True or False", str: "a word"}
+    kinds = [plain[part] for part in (typing.get_args(hint) or (hint,)) if part in plain]
+    if type(None) in typing.get_args(hint):
+        words += ("None",)
+    return " or ".join(kinds + ([f"one of {', '.join(words)}" if len(words) > 1 else words[0]] if words else [])) or str(hint)
+
+
+def _fits(value: Any, hint: Any) -> bool:
+    if typing.get_origin(hint) is typing.Literal:
+        return value in typing.get_args(hint)
+    if typing.get_args(hint):
+        return any(_fits(value, part) for part in typing.get_args(hint))
+    if hint is float:
+        return isinstance(value, (int, float)) and not isinstance(value, bool) and math.isfinite(value)
+    if hint is int:
+        return isinstance(value, int) and not isinstance(value, bool)
+    return isinstance(value, hint)
+
+
+def _words(hint: Any) -> tuple[str, ...]:
+    """The words that a setting may be, if it is one of a few."""
+    if typing.get_origin(hint) is typing.Literal:
+        return typing.get_args(hint)
+    return tuple(word for part in typing.get_args(hint) for word in _words(part))
 
 
 def to_json(settings: Any) -> dict[str, Any]:

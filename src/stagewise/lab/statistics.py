@@ -41,10 +41,6 @@ class Verdict:
         return Verdict(self.outcome, dict(self.measured) | shown, self.seeds, self.why)
 
 
-def untested(why: str) -> Verdict:
-    return Verdict(UNTESTED, {}, 0, why)
-
-
 def all_of(*verdicts: Verdict) -> Verdict:
     """Several conditions at once: fails if one fails, holds if all hold."""
     outcomes = [verdict.outcome for verdict in verdicts]
@@ -61,11 +57,15 @@ def exactly(name: str, value: float, *, at_least: float = -math.inf, at_most: fl
     return Verdict(HOLDS if at_least <= value <= at_most else FAILS, {name: Interval.exact(value)}, "exact")
 
 
-def share_of_seeds(name: str, happened: Any, *, more_than: float = 0.5, less_than: float | None = None) -> Verdict:
-    """The share of seeds in which something happened, against one half unless said otherwise."""
+def share_of_seeds(
+    name: str, happened: Any, *, more_than: float = 0.5, less_than: float | None = None, missing: Any = False
+) -> Verdict:
+    """The share of seeds in which something happened, against one half unless said otherwise.
+
+    `missing` marks seeds that have no value (they diverged): they count against the claim."""
     from scipy.stats import binomtest
 
-    happened = np.asarray(happened, bool)
+    happened = np.where(missing, less_than is not None, np.asarray(happened, bool))
     seeds, times = happened.size, int(happened.sum())
     wilson = binomtest(times, seeds).proportion_ci(0.95, "wilson")
     measured = Interval(times / seeds, float(wilson.low), float(wilson.high))
@@ -98,19 +98,24 @@ def median_interval(values: np.ndarray, resamples: int = 2000) -> Interval:
 
 
 def slope(name: str, x: Any, y: Any, *, at_least: float = -math.inf, at_most: float = math.inf) -> Verdict:
-    """The slope of y on x by least squares, with the interval of the fit.
+    """The slope of y on x by least squares, with its interval.
 
-    `y` is one value for each x (a deterministic curve), or an array (seed, x), whose points are fitted together."""
+    `y` is one value for each x (a deterministic curve): the interval is that of the fit. Or it is an array (seed, x), where a
+    seed's values may hang together: every seed is fitted, and the interval is that of the mean over seeds."""
     from scipy.stats import linregress, t
 
-    y = np.asarray(y, float)
-    x = np.broadcast_to(np.asarray(x, float), y.shape)
+    x, y = np.asarray(x, float), np.asarray(y, float)
     seeds = len(y) if y.ndim == 2 else "exact"
     if not np.all(np.isfinite(y)):
         return Verdict(INCONCLUSIVE, {name: Interval(math.nan, -math.inf, math.inf)}, seeds, "some points are missing")
-    fit = linregress(x.ravel(), y.ravel())
-    half = float(t.ppf(0.975, y.size - 2) * fit.stderr) if y.size > 2 else math.inf
-    measured = Interval(float(fit.slope), float(fit.slope - half), float(fit.slope + half))
+    if y.ndim == 2:
+        fits = np.array([linregress(x, row).slope for row in y])
+        middle, error, freedom = fits.mean(), fits.std(ddof=1) / np.sqrt(len(fits)), len(fits) - 1
+    else:
+        fit = linregress(x, y)
+        middle, error, freedom = fit.slope, fit.stderr, len(x) - 2
+    half = float(t.ppf(0.975, freedom) * error) if freedom > 0 else math.inf
+    measured = Interval(float(middle), float(middle - half), float(middle + half))
     return Verdict(_side(measured, at_least, at_most), {name: measured}, seeds)
 
 

@@ -6,23 +6,33 @@ from dataclasses import dataclass, field, replace
 from itertools import product
 from typing import Any, Mapping, Sequence
 
-from stagewise.lab.experiment import Experiment, Plan
+from stagewise.errors import require
+from stagewise.lab.experiment import Experiment, Plan, check_preset
 
 
 @dataclass(frozen=True)
 class Study:
     """A grid: the plan `base` at every combination of the values in `over`.
 
-    `at_preset` may widen or narrow the grid at a preset: {"standard": {"width": (8, 16, 32)}}."""
+    `at_preset` changes a preset: other values along an axis, or other settings: {"standard": {"width": (8, 16), "seeds": 32}}."""
 
     name: str
     summary: str
     base: Plan
     over: Mapping[str, Sequence[Any]]
-    at_preset: Mapping[str, Mapping[str, Sequence[Any]]] = field(default_factory=dict)
+    at_preset: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
 
     def at(self, preset: str) -> Grid:
-        return Grid(self.base.at(preset), dict(self.over) | dict(self.at_preset.get(preset, {})), self.base, preset)
+        check_preset(preset)
+        changes = self.at_preset.get(preset, {})
+        axes = dict(self.over) | {path: values for path, values in changes.items() if path in self.over}
+        return Grid(axes, self.base.but(**{path: v for path, v in changes.items() if path not in self.over}), preset)
+
+    def __post_init__(self):
+        require(isinstance(self.base, Plan), f"{self.name}: the base of a study is a plan, such as Experiment.plan(seeds=8)")
+        for path, values in self.over.items():
+            several = isinstance(values, (list, tuple)) and len(values) > 0
+            require(several, f"{self.name}: {path} needs a list of values to go over, not {values!r}")
 
     def but(self, **changes: Any) -> Study:
         """The same grid around another base."""
@@ -33,7 +43,6 @@ class Study:
 class Grid:
     """A study at a preset: cells, each an experiment with its place in the grid."""
 
-    middle: Experiment
     over: Mapping[str, Sequence[Any]]
     base: Plan
     preset: str
@@ -65,3 +74,8 @@ class Grid:
             nested = [xr.concat(row, dim=xr.Variable(name, labels), join="outer", coords="different",
                                 compat="equals", data_vars="all") for row in rows]  # fmt: skip
         return nested[0]
+
+
+def filled(needs: Mapping[str, Any], preset: str) -> dict[str, Any]:
+    """Needs of a claim or figure with the preset filled in: plans become experiments, studies grids, the rest stays."""
+    return {name: need.at(preset) if isinstance(need, (Plan, Study)) else need for name, need in needs.items()}

@@ -66,3 +66,9 @@ class ScoredTwoHeads(_TwoHeads):
 
     def token_scores(self, tokens):
         return jnp.einsum("kd,hde,qe->hkq", tokens, self.scores, tokens)
+
+    def widened(self, dimension: int) -> ScoredTwoHeads:
+        """The same model of tokens in a larger space, blind to what the signals do not span."""
+        more = dimension - self.neurons.shape[-1]
+        neurons, scores = jnp.pad(self.neurons, ((0, 0), (0, more))), jnp.pad(self.scores, ((0, 0), (0, more), (0, more)))
+        return ScoredTwoHeads(neurons=neurons, scores=scores, bias=self.bias)

@@ -6,7 +6,7 @@ from collections import Counter
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import combinations_with_replacement
-from math import factorial
+from math import comb, factorial
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -66,6 +66,11 @@ class Mixture:
 
         The model does not see order, so samples that differ only in the order of tokens are one."""
         return _population(self.groups, self.length)
+
+    @property
+    def population_size(self) -> int:
+        """How many samples `population` holds."""
+        return self.groups * 2 * comb(2 * (self.groups - 1) + self.length - 3, self.length - 2)
 
     def kinds(self) -> dict[str, np.ndarray]:
         """Probability of each sample of the population given that it is of the named kind."""

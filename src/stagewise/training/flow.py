@@ -17,11 +17,7 @@ from jaxtyping import Array, Float
 
 from stagewise.errors import require
 from stagewise.training.program import Program, Records, State
-from stagewise.training.stages import Stage, System
-
-EVENT, TIME_RAN_OUT, GAVE_UP, NOT_FINITE, NOT_RUN = range(5)
-OUTCOMES = ("event", "time ran out", "solver gave up", "not finite", "not run")
-"""How a stage ended. Only `event` is success; later stages of a lane that failed are `not run`."""
+from stagewise.training.stages import EVENT, GAVE_UP, NOT_FINITE, NOT_RUN, TIME_RAN_OUT, Stage, System
 
 BY_STAGE = ("ended", "outcome", "solver_steps")
 
@@ -64,6 +60,10 @@ class Flow(Program):
     def chunks(self) -> int:
         return len(self.stages)
 
+    @property
+    def records(self) -> int:
+        return len(self.stages) * self.records_per_stage
+
     def advance(self, state: State, chunk: int) -> tuple[State, Records]:
         stage = self.stages[chunk]
         state = jax.tree.map(np.asarray, state)
@@ -80,12 +80,13 @@ class Flow(Program):
         fixed = (moves, self.motion.samples(stage.samples), chosen, sign,
                  (self.relative_tolerance, self.absolute_tolerance))  # fmt: skip
         limits = np.where(ready, stage.limit, 0.0)
-        solved = _solve(self.motion, self.records_per_stage, self.max_solver_steps, weights, numbers, fixed, sign * threshold, limits)
+        static = (self.motion, self.records_per_stage, self.max_solver_steps)
+        solved = _solve(*static, weights, numbers, fixed, sign * threshold, limits)
         final, duration, result, taken, times, records = jax.tree.map(np.asarray, solved)
         outcome = np.where(ready, result, NOT_RUN)
         time = state["time"] + duration
         records = records | {"time": state["time"][:, None] + times}
-        told = {"ended": np.where(outcome == NOT_RUN, np.nan, time), "outcome": outcome, "solver_steps": taken}
+        told = {"ended": np.where(outcome == EVENT, time, np.nan), "outcome": outcome, "solver_steps": taken}
         by_stage = {name: np.where(np.arange(len(self.stages)) == chunk, told[name][:, None], state[name]) for name in BY_STAGE}
         return state | {"weights": final, "time": time} | by_stage, records
 
@@ -98,9 +99,9 @@ class Flow(Program):
     def describe(self, chunk: int) -> tuple[str, int]:
         return f"stage {self.stages[chunk].name}", 0
 
-    def labels(self, records: int):
+    def labels(self):
         names = np.array([stage.name for stage in self.stages])
-        of_record = np.repeat(names, self.records_per_stage)[:records]
+        of_record = np.repeat(names, self.records_per_stage)
         named = {name: ((name,), np.asarray(values)) for name, values in self.motion.coords.items()}
         return {"stage": (("record",), of_record), "stages": (("stages",), names)} | named
 
@@ -140,8 +141,8 @@ def _solve(motion, records, max_steps, weights, numbers, fixed, threshold, limit
         finite = jnp.all(jnp.array([jnp.all(jnp.isfinite(leaf)) for leaf in jax.tree.leaves(final)]))
         result = solution.result
         outcome = jnp.select(
-            [~runs, ~finite, result == diffrax.RESULTS.event_occurred, result == diffrax.RESULTS.successful],
-            [EVENT, NOT_FINITE, EVENT, TIME_RAN_OUT],
+            [~jnp.isfinite(distance(weights)), ~runs, ~finite, result == diffrax.RESULTS.event_occurred, result == diffrax.RESULTS.successful],
+            [NOT_FINITE, EVENT, NOT_FINITE, EVENT, TIME_RAN_OUT],
             GAVE_UP,
         )
         last_step = jnp.sum(step_times < duration)  # the first saved step that is at or behind the end

@@ -75,6 +75,10 @@ class Training(Program):
     def chunks(self) -> int:
         return -(-len(self.schedule) // RECORDS_PER_CHUNK)
 
+    @property
+    def records(self) -> int:
+        return len(self.schedule)
+
     def _steps(self, chunk: int) -> np.ndarray:
         first = chunk * RECORDS_PER_CHUNK
         return np.array(self.schedule[first : first + RECORDS_PER_CHUNK])
@@ -98,9 +102,9 @@ class Training(Program):
         first = chunk * RECORDS_PER_CHUNK - 1
         return "training", self.schedule[last] - (self.schedule[first] if chunk else 0)
 
-    def labels(self, records: int):
+    def labels(self):
         named = {name: ((name,), np.asarray(values)) for name, values in self.rule.coords.items()}
-        return {"step": (("record",), np.array(self.schedule[:records]))} | named
+        return {"step": (("record",), np.array(self.schedule))} | named
 
     @property
     def dims(self):

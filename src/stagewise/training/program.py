@@ -24,6 +24,11 @@ class Program(ABC):
     def chunks(self) -> int:
         """Number of chunks in a full run."""
 
+    @property
+    @abstractmethod
+    def records(self) -> int:
+        """Number of records of a full run; one that is done earlier repeats its last, which no longer changes."""
+
     @abstractmethod
     def advance(self, state: State, chunk: int) -> tuple[State, Records]:
         """Run one chunk. A pure function: the same state and chunk give the same bits."""
@@ -41,8 +46,8 @@ class Program(ABC):
         """The stage that a chunk belongs to, and how many steps it takes a lane (0 where a solver decides)."""
 
     @abstractmethod
-    def labels(self, records: int) -> dict[str, tuple[tuple[str, ...], np.ndarray]]:
-        """Coordinates of a trajectory of that many records: name -> (dimensions, values)."""
+    def labels(self) -> dict[str, tuple[tuple[str, ...], np.ndarray]]:
+        """Coordinates of a trajectory: name -> (dimensions, values)."""
 
     @property
     @abstractmethod

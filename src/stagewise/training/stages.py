@@ -15,6 +15,11 @@ from jaxtyping import Array, Float, Key
 from stagewise.training.loop import NEVER, Rule
 
 
+EVENT, TIME_RAN_OUT, GAVE_UP, NOT_FINITE, NOT_RUN = range(5)
+OUTCOMES = ("event", "time ran out", "solver gave up", "not finite", "not run")
+"""How a stage ended. Only `event` is success; later stages of a lane that failed are `not run`."""
+
+
 @dataclass(frozen=True)
 class Until:
     """A watched quantity reaches a threshold, from below or from above.
@@ -28,7 +33,7 @@ class Until:
 
 @dataclass(frozen=True)
 class Stage:
-    """One stage. `limit` is the longest it may last: reaching it without the event is reported as such."""
+    """One stage. `limit` is the longest it may last, in time or in steps: reaching it without the event is reported as such."""
 
     name: str
     moves: tuple[str, ...]
@@ -74,9 +79,10 @@ class StagedStep(System):
 
 @dataclass(frozen=True)
 class Staged(Rule):
-    """Discrete training through stages, each lane in its own: a lane goes on when its event happens, and rests after the last.
+    """Discrete training through stages, each lane in its own: a lane goes on when its event happens, and rests after the last
+    stage or after one whose limit of steps ran out.
 
-    Records hold `stage` (the number of stages behind) and `ended_at` (the step at which each ended)."""
+    Records hold `stage` (how many stages are behind), `outcome` of each, and `ended_at`, the step of its event."""
 
     steps: StagedStep
     stages: tuple[Stage, ...]
@@ -84,20 +90,31 @@ class Staged(Rule):
 
     def begin(self, weights: dict[str, np.ndarray]) -> dict[str, Any]:
         """The weights of all lanes together with where each lane is."""
-        lanes = len(next(iter(weights.values())))
-        return {"weights": weights, "stage": np.zeros(lanes, int), "taken": np.zeros(lanes, int),
-                "ended_at": np.full((lanes, len(self.stages)), NEVER)}  # fmt: skip
+        lanes, stages = len(next(iter(weights.values()))), len(self.stages)
+        return {"weights": weights, "stage": np.zeros(lanes, int), "taken": np.zeros(lanes, int), "entered": np.zeros(lanes, int),
+                "ended_at": np.full((lanes, stages), NEVER), "outcome": np.full((lanes, stages), NOT_RUN)}  # fmt: skip
 
     def step(self, weights, numbers, key):
-        inner, stage = weights["weights"], jnp.minimum(weights["stage"], len(self.stages) - 1)
-        moves = {name: jnp.array([float(name in s.moves) for s in self.stages])[stage] for name in inner}
+        inner, stage, taken = weights["weights"], jnp.minimum(weights["stage"], len(self.stages) - 1), weights["taken"] + 1
+        active = ~self._resting(weights)
+        moves = {name: active * jnp.array([float(name in s.moves) for s in self.stages])[stage] for name in inner}
         samples = jnp.array([self.steps.samples(s.samples) for s in self.stages])[stage]
         inner = self.steps.descend(inner, numbers, key, moves, samples)
-        taken = weights["taken"] + 1
-        happened = self._happened(self.steps.watched(inner, numbers), numbers)[stage]
-        now = happened & (jnp.arange(len(self.stages)) == stage)
-        ended_at = jnp.where(now & (weights["ended_at"] == NEVER), taken, weights["ended_at"])
-        return {"weights": inner, "stage": stage + happened, "taken": taken, "ended_at": ended_at}
+        happened = active & self._happened(self.steps.watched(inner, numbers), numbers)[stage]
+        late = active & ~happened & (taken - weights["entered"] >= jnp.array([s.limit for s in self.stages])[stage])
+        here = jnp.arange(len(self.stages)) == stage
+        outcome = jnp.where(here & happened, EVENT, jnp.where(here & late, TIME_RAN_OUT, weights["outcome"]))
+        return {
+            "weights": inner,
+            "stage": weights["stage"] + happened,
+            "taken": taken,
+            "entered": jnp.where(happened, taken, weights["entered"]),
+            "ended_at": jnp.where(here & happened, taken, weights["ended_at"]),
+            "outcome": outcome,
+        }
+
+    def _resting(self, weights):
+        return (weights["stage"] >= len(self.stages)) | jnp.any(weights["outcome"] == TIME_RAN_OUT)
 
     def _happened(self, watched, numbers):
         found = []
@@ -109,15 +126,15 @@ class Staged(Rule):
         return jnp.stack(found)
 
     def measure(self, weights, numbers, key):
-        where = {"stage": weights["stage"], "ended_at": weights["ended_at"]}
-        return self.steps.measure(weights["weights"], numbers) | where
+        where = {name: weights[name] for name in ("stage", "ended_at", "outcome")}
+        return self.steps.measure(weights["weights"], numbers) | where | {"resting": self._resting(weights)}
 
     def done(self, measured, numbers):
-        return measured["stage"] >= len(self.stages)
+        return measured["resting"]
 
     @property
     def dims(self):
-        return self.steps.dims | {"stage": (), "ended_at": ("stages",)}
+        return self.steps.dims | {"stage": (), "resting": (), "ended_at": ("stages",), "outcome": ("stages",)}
 
     @property
     def coords(self):

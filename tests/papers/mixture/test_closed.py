@@ -18,11 +18,11 @@ def test_closed_descent_equals_descent_on_weights_for_a_thousand_steps(runs, tas
         np.testing.assert_allclose(closed[name], plain[name], atol=1e-10, err_msg=name)
 
 
-def test_the_trained_model_is_the_recorded_one(runs):
-    task = Mixture()
+@pytest.mark.parametrize("task", [Mixture(), Mixture(dimension=7)])
+def test_the_trained_model_is_the_recorded_one(runs, task):
     tokens = task.tokens(task.population())
     for form in ("closed", "weights"):
-        run = sw.run(JointTraining(width=8, steps=300, seeds=3, form=form), runs=runs)
+        run = sw.run(JointTraining(task=task, width=8, steps=300, seeds=3, form=form), runs=runs)
         samples, model = task.population(), run.model(seed=2)
         outputs = jnp.stack([model(x) for x in tokens])
         loss = samples.weight @ np.log1p(np.exp(-samples.label * outputs))

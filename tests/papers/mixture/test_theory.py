@@ -118,4 +118,13 @@ def test_staged_descent_moves_only_what_its_stage_says(runs):
         assert np.ptp(one.neurons.values[in_stage_2], axis=0).max() == 0 and np.ptp(one.scores.values[in_stage_2], axis=0).max() > 0
     assert (run.done_at > 0).all() and (run.loss.sel(kind="all").isel(record=-1) <= 0.01).all()
     ends = run.ended_at.isel(record=-1).values
-    assert (np.diff(ends, axis=1) > 0).all()
+    assert (np.diff(ends, axis=1) > 0).all() and (run.outcome.isel(record=-1) == 0).all()
+    resting = run.isel(record=run.stage.values[0] == 4)
+    assert np.ptp(resting.neurons.values[0], axis=0).max() == 0  # from the step of its last event on
+
+
+def test_a_stage_of_descent_that_runs_out_of_steps_says_so(runs):
+    run = sw.run(ThreeStagesByDescent(width=16, seeds=2, steps=100, learning_rate=0.01), runs=runs).trajectory
+    from stagewise.training.stages import EVENT, NOT_RUN, TIME_RAN_OUT
+
+    assert (run.outcome.isel(record=-1).values == [TIME_RAN_OUT, NOT_RUN, NOT_RUN, NOT_RUN]).all() and EVENT not in run.outcome.values

@@ -56,13 +56,16 @@ def save_pictures(figures: Sequence[Figure], charts: Sequence[Any], folder: Path
 
 
 def _paper(paper: Paper, entries: Sequence[Entry], figures, preset: str) -> str:
-    story, _, slips = paper.story.partition("\n\n")[2].partition("Read on:")
+    story, _, rest = paper.story.partition("\n\n")[2].partition("Read on:")
     told = "".join(f"<p>{_prose(part)}</p>" for part in story.strip().split("\n\n"))
+    slips = re.findall(r"^- (.*(?:\n  .*)*)", rest, re.M)
+    listed = "".join(f"<li>{_prose(slip)}</li>" for slip in slips)
+    off = f"<details><summary>Where the paper's print is off</summary><ul>{listed}</ul></details>" if slips else ""
     drawn = "".join(_figure(figure, chart, preset) for figure, chart in figures)
     rows = "".join(_row(entry) for entry in entries)
     heading = "<tr><th>claim</th><th>verdict</th><th>measured</th><th>threshold</th><th>seeds</th><th>control</th></tr>"
     return (
-        f'<section id="{_text(paper.name)}"><h2>{_text(paper.title)}</h2>{told}'
+        f'<section id="{_text(paper.name)}"><h2>{_text(paper.title)}</h2>{told}{off}'
         f"<h3>Figures</h3>{drawn}<h3>Ledger</h3>"
         f'<table class="ledger"><thead>{heading}</thead><tbody>{rows}</tbody></table></section>'
     )
@@ -89,7 +92,7 @@ def _settings(experiment) -> str:
 
 def _row(entry: Entry) -> str:
     data, claim = entry.to_json(), entry.claim
-    measured = "<br>".join(f"{_text(name)} {_text(number(value))}" for name, value in entry.verdict.measured.items())
+    measured = "<br>".join(f"{_text(name)}: {_text(number(value))}" for name, value in entry.verdict.measured.items())
     ours = ' <small class="ours">beyond the paper</small>' if claim.beyond_paper else ""
     more = "".join(
         f"<dt>{label}</dt><dd>{_text(str(value))}</dd>"
@@ -105,7 +108,7 @@ def _row(entry: Entry) -> str:
         f"<details><summary>{_text(claim.statement)}</summary><dl>{more}</dl></details></td>"
         f'<td><span class="verdict {entry.verdict.outcome}">{entry.verdict.outcome}</span></td><td>{measured}</td>'
         f"<td>{_text(claim.threshold)}</td><td>{entry.verdict.seeds}</td>"
-        f"<td>{_text(claim.control_is)}: <b>{entry.control.outcome}</b></td></tr>"
+        f"<td>{_text(claim.control_is)}: <b>{entry.control.outcome}</b>{', as it must' if entry.control.outcome == 'fails' else ''}</td></tr>"
     )
 
 
@@ -119,7 +122,9 @@ def number(interval) -> str:
 def _summary(entries: Sequence[Entry], preset: str) -> str:
     counts = {name: sum(e.verdict.outcome == name for e in entries) for name in ("holds", "fails", "inconclusive", "untested")}
     told = " ".join(f'<span class="verdict {name}">{count} {name}</span>' for name, count in counts.items() if count)
-    return f"<p>{len(entries)} claims at preset <b>{_text(preset)}</b>: {told}</p>"
+    legend = ("In brackets: 95 % intervals over seeds; exact where nothing is random. A control is a case on which the claim must not hold. "
+              "Lines in figures are medians over seeds, bands the middle 80 %.")  # fmt: skip
+    return f"<p>{len(entries)} claims at preset <b>{_text(preset)}</b>: {told}</p><p><small>{legend}</small></p>"
 
 
 def _environment() -> str:

@@ -3,13 +3,25 @@ infinite width in the few numbers that symmetry leaves. Studies over them are in
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 from stagewise.errors import require
 from stagewise.lab.experiment import Experiment
 from stagewise.lazy import jnp
 from stagewise.tasks.mixture import Mixture
+
+
+def check_start(settings) -> None:
+    say = f"{settings.name}: "
+    require(0 <= settings.initial_scale <= 100, f"{say}initial_scale must lie between 0 and 100, not {settings.initial_scale} (set --initial_scale)")
+    require(settings.bias >= 0, f"{say}bias must not be negative, not {settings.bias} (set --bias)")
+
+
+def check_descent(settings) -> None:
+    say = f"{settings.name}: "
+    require(settings.learning_rate >= 0, f"{say}learning_rate must not be negative, not {settings.learning_rate} (set --learning_rate)")
+    require(1 <= settings.steps <= 10**9, f"{say}steps must lie between 1 and 10^9, not {settings.steps} (set --steps)")
 
 
 @dataclass(frozen=True)
@@ -23,9 +35,15 @@ class TwoHeadTraining(Experiment):
 
     def __post_init__(self):
         super().__post_init__()
-        wide = self.width == "infinite" or (isinstance(self.width, int) and self.width >= 1)
-        require(wide, f"{self.name}: width must be at least 1, or infinite, not {self.width} (set --width)")
-        require(self.initial_scale >= 0, f"{self.name}: initial_scale must not be negative, not {self.initial_scale}")
+        count = self.task.population_size if max(self.task.groups, self.task.length) < 1000 else "far too many"
+        require(
+            count != "far too many" and count <= 3_000_000,
+            f"{self.name}: {self.task.groups} groups and length {self.task.length} make {count} different samples to enumerate "
+            "(set --task.groups or --task.length lower, or run mixture.symmetric)",
+        )
+        wide = self.width == "infinite" or 1 <= self.width <= 1_000_000
+        require(wide, f"{self.name}: width must lie between 1 and 1000000, or be infinite, not {self.width} (set --width)")
+        check_start(self)
 
     @property
     def deterministic(self) -> bool:
@@ -37,7 +55,7 @@ class TwoHeadTraining(Experiment):
 
         neurons, bias = jnp.asarray(state["weights"]["neurons"]), jnp.asarray(state["numbers"]["bias"])
         _, scores, _ = blocks(jnp.asarray(state["weights"]["gram"]))
-        return ScoredTwoHeads(neurons=neurons, scores=scores, bias=bias)
+        return ScoredTwoHeads(neurons=neurons, scores=scores, bias=bias).widened(self.task.embedding_dimension)
 
 
 @dataclass(frozen=True)
@@ -57,9 +75,10 @@ class JointTraining(TwoHeadTraining):
 
     def __post_init__(self):
         super().__post_init__()
-        require(self.learning_rate >= 0, f"{self.name}: learning_rate must not be negative, not {self.learning_rate}")
-        require(self.neuron_scale >= 0, f"{self.name}: neuron_scale must not be negative, not {self.neuron_scale}")
-        require(self.steps >= 1, f"{self.name}: steps must be at least 1, not {self.steps} (set --steps)")
+        check_descent(self)
+        for setting in ("neuron_scale", "stop_at_loss"):
+            value = getattr(self, setting)
+            require(value >= 0, f"{self.name}: {setting} must not be negative, not {value} (set --{setting})")
         require(
             not (self.form == "weights" and self.stop_at_loss > 0),
             f"{self.name}: stopping at a loss is for the closed form (set --form closed or --stop_at_loss 0)",
@@ -131,6 +150,7 @@ class ThreeStages(TwoHeadTraining):
     target_loss: float = 0.01  # epsilon, reached at T3
 
     name = "mixture.three_stages"
+    presets = {"quick": {}, "standard": {"seeds": 32}, "paper": {"seeds": 32}}
 
     def __post_init__(self):
         super().__post_init__()
@@ -179,14 +199,13 @@ class ThreeStagesByDescent(ThreeStages):
 
     def __post_init__(self):
         super().__post_init__()
-        require(self.learning_rate >= 0, f"{self.name}: learning_rate must not be negative, not {self.learning_rate}")
-        require(self.steps >= 1, f"{self.name}: steps must be at least 1, not {self.steps} (set --steps)")
+        check_descent(self)
 
     def rule(self):
         from stagewise.papers.mixture.closed import Closed
         from stagewise.training.stages import Staged
 
-        return Staged(Closed(self.task), self.stages())
+        return Staged(Closed(self.task), tuple(replace(stage, limit=float(self.steps)) for stage in self.stages()))
 
     def program(self):
         from stagewise.training.loop import Training
@@ -217,7 +236,8 @@ class Symmetric(Experiment):
 
     def __post_init__(self):
         super().__post_init__()
-        require(self.initial_scale >= 0, f"{self.name}: initial_scale must not be negative, not {self.initial_scale}")
+        check_start(self)
+        require(self.task.length <= 12, f"{self.name}: length must be at most 12, not {self.task.length} (set --task.length)")
 
     @property
     def deterministic(self) -> bool:
@@ -226,7 +246,8 @@ class Symmetric(Experiment):
     def model(self, state):
         from stagewise.papers.mixture.orbits import as_model
 
-        return as_model(self.task.groups, state["weights"], state["numbers"]["bias"])
+        model = as_model(self.task.groups, state["weights"], state["numbers"]["bias"])
+        return model.widened(self.task.embedding_dimension)
 
 
 @dataclass(frozen=True)
@@ -240,8 +261,7 @@ class SymmetricTraining(Symmetric):
 
     def __post_init__(self):
         super().__post_init__()
-        require(self.learning_rate >= 0, f"{self.name}: learning_rate must not be negative, not {self.learning_rate}")
-        require(self.steps >= 1, f"{self.name}: steps must be at least 1, not {self.steps} (set --steps)")
+        check_descent(self)
 
     def program(self):
         from stagewise.papers.mixture.orbits import OrbitDescent, Orbits

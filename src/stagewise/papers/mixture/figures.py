@@ -10,11 +10,10 @@ import pandas as pd
 import xarray as xr
 
 from stagewise.lab.figures import figure
-from stagewise.papers.mixture.claims.width import score_error
 from stagewise.papers.mixture.experiments import JointTraining, ManyGroups, ThreeStages
-from stagewise.papers.mixture.features import initial_margins, margins
-from stagewise.papers.mixture.recorded import ONSET, attention, duration
-from stagewise.papers.mixture.studies import gaussian_neurons, groups, groups_in_stages, targets_in_stages, widths
+from stagewise.papers.mixture.features import margins
+from stagewise.papers.mixture.recorded import ONSET, attention, duration, score_error
+from stagewise.papers.mixture.studies import gaussian_neurons, groups, groups_in_stages, starts, targets_in_stages, widths
 from stagewise.probes.crossing import first_above
 
 
@@ -95,8 +94,8 @@ def attention_on_four_samples(joint: xr.Dataset) -> alt.Chart:
     paper_shows="The loss of a run that trains only the attention on top of Gaussian neurons: it does not go down.",
 )
 def loss_of_attention_alone(attention: xr.Dataset, joint: xr.Dataset) -> alt.LayerChart:
-    """Training only the attention on top of random neurons leaves the loss near its start; training all weights from the very
-    same start learns the task."""
+    """Training only the attention on top of random neurons lowers the loss a little and then stalls; training all weights from the
+    very same start learns the task."""
     curves = xr.concat([attention.loss.sel(kind="all"), joint.loss.sel(kind="all")], pd.Index(["attention only", "all weights"], name="trained"))
     return lines(band(curves, "loss"), "loss", "trained", "", ["attention only", "all weights"])
 
@@ -213,22 +212,20 @@ def convergence_time_against_target(stages: xr.Dataset) -> alt.Chart:
 @figure(
     "mixture.margin",
     source="Sections 4 and 5.1",
-    needs={"joint": JointTraining.plan()},
+    needs={"joint": JointTraining.plan(), "starts": starts},
     paper_shows="No figure; the text says that the attention features go from nearly non-separable to well separated.",
 )
-def margin_over_time(joint: xr.Dataset) -> alt.HConcatChart:
+def margin_over_time(joint: xr.Dataset, starts: xr.Dataset) -> alt.HConcatChart:
     """Left: the maximum margin of the conflicting samples' features is tiny until attention is learned and then jumps, while that
     of the consistent samples is never lost. Right: before training it grows with omega squared and shrinks with the root of m."""
     some = joint.isel(seed=slice(8), record=np.unique(np.linspace(0, joint.sizes["record"] - 1, 30).astype(int)))
     kinds = ["consistent", "conflicting"]
-    values = np.stack([margins(some, kind) for kind in kinds])
-    curves = xr.DataArray(values, dims=("kind", "seed", "record"), coords={"kind": kinds, "step": some.step})
-    start = pd.DataFrame([{"width": m, "omega": w, "margin": float(np.median(initial_margins(w, m, 20, "conflicting")))}
-                          for w in (0.3, 0.1, 0.03) for m in (16, 64, 256, 1024)])  # fmt: skip
+    curves = xr.concat([margins(some, kind) for kind in kinds], pd.Index(kinds, name="kind"))
+    start = margins(starts.isel(record=0, drop=True), "conflicting").median("seed").to_dataframe("margin").reset_index()
     x, y = (alt.X("width:Q", scale=alt.Scale(type="log"), title="width m"), alt.Y("margin:Q", scale=alt.Scale(type="log"), title="initial margin"))
     return alt.hconcat(
         lines(band(curves, "margin"), "margin", "kind", "maximum margin during training", kinds),
-        _points(start, x, y, color=alt.Color("omega:O", title="omega")).properties(title="at the start, conflicting samples"),
+        _points(start, x, y, color=alt.Color("initial_scale:O", title="omega")).properties(title="at the start, conflicting samples"),
     ).resolve_scale(color="independent", strokeDash="independent")
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 
 import numpy as np
@@ -13,7 +14,15 @@ from stagewise.tasks.mixture import Mixture
 
 HALF_LEARNED = math.log(2) / 2  # half of the loss of knowing nothing
 ONSET = 0.5  # the score at which attention has clearly begun to choose
-TWO_GROUPS, BIAS = Mixture(), 0.5  # the setting of the paper's theory
+TWO_GROUPS = Mixture()  # the setting of the paper's theory
+
+# Lemma E.5 for the + head, rows and columns c1, c2, v1, v2. In `key_self`, v with v as meant, not as printed.
+_UP = np.array([[1.0, -1.0], [-1.0, 1.0]])
+SIGNS = {
+    "scores": np.block([[_UP, _UP], [-_UP, -_UP]]),
+    "query_self": np.block([[_UP, _UP], [_UP, _UP]]),
+    "key_self": np.block([[_UP, -_UP], [-_UP, _UP]]),
+}
 STATE = ("neurons", "scores", "key_self", "query_self")
 
 
@@ -32,9 +41,14 @@ def onset(joint: xr.Dataset) -> xr.DataArray:
     return first_above(score(joint, "c1", "v1"), ONSET)
 
 
-def last(curve: xr.DataArray) -> xr.DataArray:
-    """The last recorded value, also where a cell of a study stopped earlier than others."""
-    return xr.apply_ufunc(lambda row: row[np.flatnonzero(np.isfinite(row))[-1]], curve, input_core_dims=[["record"]], vectorize=True)
+def setting(trajectory: xr.Dataset, name: str):
+    """A setting of the run behind a trajectory; of a study, one that all its cells share."""
+    return json.loads(trajectory.attrs["settings"])[name]
+
+
+def score_error(finite: xr.Dataset, infinite: xr.Dataset) -> xr.DataArray:
+    """The largest difference of any score at any time from the infinite-width run."""
+    return abs(finite.scores - infinite.scores.isel(seed=0, drop=True)).max(["record", "head", "key", "query"])
 
 
 def learned(joint: xr.Dataset, loss: float) -> xr.DataArray:
@@ -54,6 +68,11 @@ def duration(stages: xr.Dataset, stage: str) -> xr.DataArray:
     return lasted.where(stages.outcome.sel(stages=stage) == 0)
 
 
+def whole(stages: xr.Dataset, stage: str) -> xr.Dataset:
+    """All records of a stage, its ends included."""
+    return stages.isel(record=np.flatnonzero(stages.stage.values == stage))
+
+
 def during(stages: xr.Dataset, stage: str) -> xr.Dataset:
     """The records inside a stage of a single run, a millionth of its length away from the ends, where ReLUs switch."""
     inside = np.flatnonzero(stages.stage.values == stage)
@@ -64,17 +83,17 @@ def during(stages: xr.Dataset, stage: str) -> xr.Dataset:
 
 def at_end_of(stages: xr.Dataset, stage: str) -> xr.Dataset:
     """The last record of a stage."""
-    return stages.isel(record=np.flatnonzero(stages.stage.values == stage)[-1])
+    return whole(stages, stage).isel(record=-1)
 
 
 def respond(trajectory: xr.Dataset) -> appendix_b.Response:
     """Attention, outputs and errors on every sample of the two-group task, at every record."""
-    return appendix_b.respond(TWO_GROUPS, trajectory.neurons.values, trajectory.scores.values, BIAS)
+    return appendix_b.respond(TWO_GROUPS, trajectory.neurons.values, trajectory.scores.values, setting(trajectory, "bias"))
 
 
 def velocity(trajectory: xr.Dataset, kind: str = "all") -> dict[str, np.ndarray]:
     """Gradient flow at every record, on a kind of sample of the two-group task."""
-    return appendix_b.velocity(TWO_GROUPS, *(trajectory[name].values for name in STATE), BIAS, kind)
+    return appendix_b.velocity(TWO_GROUPS, *(trajectory[name].values for name in STATE), setting(trajectory, "bias"), kind)
 
 
 def attention(trajectory: xr.Dataset, tokens: list[str], head: str = "+") -> xr.DataArray:

@@ -19,7 +19,7 @@ widths = Study(
     "How fast finite width approaches infinite width.",
     JointTraining.plan(seeds=24),
     over={"width": (8, 32, 128, 512, 2048)},
-    at_preset={preset: {"width": (8, 32, 128, 512, 2048, 8192)} for preset in ("standard", "paper")},
+    at_preset={preset: {"width": (8, 32, 128, 512, 2048, 8192), "seeds": 64} for preset in ("standard", "paper")},
 )
 
 scales = Study(
@@ -27,6 +27,7 @@ scales = Study(
     "Joint training at width 128 from smaller and smaller initial attention.",
     JointTraining.plan(seeds=8),
     over={"initial_scale": (0.3, 0.1, 0.03, 0.01)},
+    at_preset={"standard": {"seeds": 32}, "paper": {"seeds": 32}},
 )
 
 scales_at_infinite_width = Study(
@@ -34,6 +35,13 @@ scales_at_infinite_width = Study(
     "The limits that the runs of mixture.scales are compared with.",
     JointTraining.plan(width="infinite"),
     over={"initial_scale": (0.3, 0.1, 0.03, 0.01)},
+)
+
+starts = Study(
+    "mixture.starts",
+    "The random attention that training starts from, at many widths and scales, after a single step.",
+    JointTraining.plan(steps=1, seeds=64),
+    over={"initial_scale": (0.3, 0.03), "width": (16, 128, 1024, 8192)},
 )
 
 lengths = Study(
@@ -48,6 +56,7 @@ groups = Study(
     "How long joint training takes with more groups, at infinite width.",
     SymmetricTraining.plan(steps=14000),
     over={"task.groups": (2, 3, 4, 6, 8, 12, 16)},
+    at_preset={preset: {"task.groups": (2, 3, 4, 6, 8, 12, 16, 24, 32), "steps": 30000} for preset in ("standard", "paper")},
 )
 
 rates = Study(
@@ -83,6 +92,7 @@ widths_in_stages = Study(
     "Algorithm 1 at finite width.",
     ThreeStages.plan(seeds=24),
     over={"width": (32, 128, 512, 2048, 8192)},
+    at_preset={"standard": {"seeds": 64}, "paper": {"seeds": 64}},
 )
 
 groups_in_stages = Study(
@@ -90,4 +100,5 @@ groups_in_stages = Study(
     "How long attention takes with more groups and smaller initial attention, at infinite width.",
     SymmetricStages.plan(),
     over={"task.groups": (2, 3, 4, 8), "initial_scale": (0.1, 0.01, 0.001)},
+    at_preset={preset: {"task.groups": (2, 3, 4, 8, 16), "initial_scale": SCALES[1:]} for preset in ("standard", "paper")},
 )

@@ -9,7 +9,7 @@ from stagewise.lab.statistics import Verdict, all_of, exactly
 from stagewise.lazy import xr
 from stagewise.papers.mixture.appendix_b import respond as respond_with
 from stagewise.papers.mixture.experiments import ThreeStages
-from stagewise.papers.mixture.recorded import BIAS, TWO_GROUPS, at_end_of, during, respond, velocity
+from stagewise.papers.mixture.recorded import TWO_GROUPS, at_end_of, during, respond, setting, velocity
 
 LIMIT = ThreeStages.plan(width="infinite", target_loss=0.001)
 WITHOUT_STAGE_2 = ThreeStages.plan(width="infinite", target_loss=0.001, score_at_T2=1e-9)
@@ -36,7 +36,7 @@ def simple_neurons_separate_after_stage_two(stages: xr.Dataset, end_of: str) -> 
     Threshold: least y f of at least 0.1, because the text says Omega(1)."""
     neurons = np.array([[1.0, 1, 1, 1], [1, 1, -1, -1]])
     scores = at_end_of(stages, end_of).scores.values[0]
-    f = respond_with(TWO_GROUPS, neurons, scores, BIAS).f
+    f = respond_with(TWO_GROUPS, neurons, scores, setting(stages, "bias")).f
     return exactly("least y f", (TWO_GROUPS.population().label * f).min(), at_least=0.1)
 
 

@@ -8,13 +8,8 @@ from stagewise.lab.claims import claim
 from stagewise.lab.statistics import Verdict, all_of, exactly, share_of_seeds, slope
 from stagewise.lazy import xr
 from stagewise.papers.mixture.experiments import JointTraining
-from stagewise.papers.mixture.recorded import learned, time_to_learn
+from stagewise.papers.mixture.recorded import learned, score_error, setting, time_to_learn
 from stagewise.papers.mixture.studies import biases, rates, scales, scales_at_infinite_width, widths
-
-
-def score_error(finite: xr.Dataset, infinite: xr.Dataset) -> xr.DataArray:
-    """The largest difference of any score at any time from the infinite-width run."""
-    return abs(finite.scores - infinite.scores.isel(seed=0, drop=True)).max(["record", "head", "key", "query"])
 
 
 @claim(
@@ -59,18 +54,18 @@ def amplification_is_at_most_polynomial(finite: xr.Dataset, infinite: xr.Dataset
     "mixture.lemG1",
     source="Lemmas G.1 and H.2",
     predicted="with probability 1 - delta the initial inner products are within omega^2 (sqrt(4/m log 8/delta) + 4/m log 8/delta) of their mean",
-    needs={"finite": widths, "of_bound": 1.0},
+    needs={"starts": JointTraining.plan(width=64, steps=1, seeds=256), "of_bound": 1.0},
     control={"of_bound": 0.25},
     control_is="a quarter of the bound",
 )
-def initial_inner_products_concentrate(finite: xr.Dataset, of_bound: float) -> Verdict:
+def initial_inner_products_concentrate(starts: xr.Dataset, of_bound: float) -> Verdict:
     """All scores and self-scores at the start lie within the bound at delta = 0.05.
 
     Threshold: violated in less than a share of 0.05 of the draws, because that is the lemma's delta."""
-    start, m = finite.isel(record=0), finite.width
-    reach = np.log(8 / 0.05) * 4 / m
-    bound = of_bound * 0.1**2 * (np.sqrt(reach) + reach)
-    mean = xr.DataArray(0.1**2 * np.eye(4), dims=("key", "query"))
+    start, omega = starts.isel(record=0), setting(starts, "initial_scale")
+    reach = np.log(8 / 0.05) * 4 / setting(starts, "width")
+    bound = of_bound * omega**2 * (np.sqrt(reach) + reach)
+    mean = xr.DataArray(omega**2 * np.eye(4), dims=("key", "query"))
     parts = [abs(start.scores), abs(start.key_self - mean), abs(start.query_self - mean)]
     violated = sum((part > bound).any(["head", "key", "query"]).astype(int) for part in parts) > 0
     return share_of_seeds("share of draws outside the bound", violated, less_than=0.05)
@@ -88,8 +83,8 @@ def initial_inner_products_concentrate(finite: xr.Dataset, of_bound: float) -> V
 def one_row_is_enough(joint: xr.Dataset) -> Verdict:
     """With a single row in the key and query matrices the task is still learned: one difference direction is needed.
 
-    Threshold: every sample right and a loss below 0.05 in most seeds, because that is what learning means elsewhere here."""
-    return share_of_seeds("share of seeds that learn", learned(joint, 0.05))
+    Threshold: every sample right and a loss below 0.01 in most seeds, because that is what learning means in Figure 1."""
+    return share_of_seeds("share of seeds that learn", learned(joint, 0.01))
 
 
 @claim(
@@ -117,9 +112,12 @@ def descent_follows_flow(rates: xr.Dataset, largest: float) -> Verdict:
     needs={"biases": biases, "small": (0.05, 0.2, 0.5, 1.0), "not_small": (0.0, 5.0)},
     control={"small": (0.0, 5.0), "not_small": (0.05, 0.5)},
     control_is="small and other biases exchanged",
+    beyond_paper=True,
+    note="At infinite width, where the theory lives. At finite width a bias of 5 is learned too, late: see mixture.bias.finite.",
 )
 def bias_must_be_small_and_positive(biases: xr.Dataset, small: tuple, not_small: tuple) -> Verdict:
-    """With a bias between 0.05 and 1 everything is learned; with 0 the ReLUs are dead and with 5 attention never starts.
+    """At infinite width, with a bias between 0.05 and 1 everything is learned; with 0 the ReLUs are dead and with 5 attention
+    never starts.
 
     Threshold: every sample right at the small biases, and a conflicting loss still at log 2 (to 1e-6) at the others,
     because the paper asks for a sufficiently small positive constant."""
@@ -129,3 +127,23 @@ def bias_must_be_small_and_positive(biases: xr.Dataset, small: tuple, not_small:
         exactly("least accuracy, small biases", end.accuracy.sel(bias=list(small)).min().item(), at_least=1 - 1e-9),
         exactly("conflicting loss minus log 2, other biases", left, at_most=1e-6),
     )
+
+
+@claim(
+    "mixture.bias.finite",
+    source="beyond infinite width",
+    predicted="not in the paper: at finite width even a bias of 5 is learned, late",
+    needs={"joint": JointTraining.plan(bias=5.0, steps=14000, seeds=8)},
+    control={"joint": JointTraining.plan(bias=5.0, steps=14000, seeds=8, trains="neurons")},
+    control_is="attention frozen",
+    beyond_paper=True,
+    restated="2026-11-15: a second condition, group alignments of opposite sign, was dropped: it is no part of learning, and half of "
+    "the seeds show it.",
+)
+def finite_width_learns_from_a_large_bias(joint: xr.Dataset) -> Verdict:
+    """With a bias of 5, from which infinite width never learns, every sample is learned at width 128.
+
+    Threshold: every sample right in most seeds after 14000 steps, because that is twice the length of Figure 1."""
+    end = joint.isel(record=-1)
+    c1, c2 = (end.neurons.sel(head="+", signal=signal, drop=True) for signal in ("c1", "c2"))
+    return share_of_seeds("share of seeds that learn", end.accuracy > 1 - 1e-9).also(opposite_groups=float((c1 * c2 < 0).mean()))
