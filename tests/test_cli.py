@@ -85,16 +85,31 @@ def test_run_and_runs(tmp_path):
     assert listed.count("finished") == 2
 
 
-@pytest.mark.parametrize("sent, after", [(signal.SIGINT, 1.7), (signal.SIGINT, 6.0), (signal.SIGTERM, 6.0)])
-def test_a_request_to_stop_is_one_sentence_and_saves_what_is_done(tmp_path, sent, after):
+def long_run(tmp_path):
     command = [sys.executable, "-m", "stagewise.cli", "run", "mixture.joint", "--steps", "3000000", "--seeds", "8"]
-    process = subprocess.Popen(command, cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-    time.sleep(after)
+    return subprocess.Popen(command, cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+
+
+def stopped(process, sent):
     process.send_signal(sent)
     _, said = process.communicate(timeout=120)
     assert process.returncode == 130 and "stagewise: interrupted" in said.splitlines()[-1] and "Traceback" not in said
-    if after > 5:
-        assert list(tmp_path.glob("runs/*/*/*/checkpoint.safetensors"))
+
+
+@pytest.mark.parametrize("sent", [signal.SIGINT, signal.SIGTERM])
+def test_a_request_to_stop_is_one_sentence_and_saves_what_is_done(tmp_path, sent):
+    process = long_run(tmp_path)
+    assert "chunks" in process.stderr.readline()  # it has begun
+    time.sleep(8)
+    stopped(process, sent)
+    assert list(tmp_path.glob("runs/*/*/*/checkpoint.safetensors"))
+
+
+@pytest.mark.parametrize("after", [1.0, 2.0, 3.0])
+def test_a_request_to_stop_is_taken_while_starting_up(tmp_path, after):
+    process = long_run(tmp_path)
+    time.sleep(after)
+    stopped(process, signal.SIGINT)
 
 
 def test_the_ledger_has_the_promised_form(quick):

@@ -18,9 +18,10 @@ INTERRUPTED = 130
 def entry() -> None:
     """The `stagewise` command. A request to end (SIGTERM) is taken like Ctrl-C: what is done is saved."""
     import os
-    import signal
 
-    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    from stagewise.lab import interrupt
+
+    interrupt.listen()
     code = main()
     sys.stdout.flush()
     sys.stderr.flush()

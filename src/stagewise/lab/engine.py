@@ -14,6 +14,7 @@ import numpy as np
 import xarray as xr
 
 from stagewise.errors import require
+from stagewise.lab import interrupt
 from stagewise.lab.experiment import Experiment
 from stagewise.lab.files import Damaged
 from stagewise.lab.progress import Silent
@@ -148,6 +149,7 @@ def _compute_locked(program: Program, group: list[Block], progress: Silent) -> d
     progress.resume(chunk)
     try:
         while chunk < program.chunks and not program.finished(state):
+            interrupt.check()
             before = time.monotonic()
             advanced, records = program.advance(state, chunk)
             state, kept, chunk = jax.tree.map(np.asarray, advanced), [*kept, records], chunk + 1

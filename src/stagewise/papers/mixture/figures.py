@@ -129,6 +129,8 @@ def _many_groups(K: int, number: int):
         paper_shows=f"The three panels of Figure 1 for {K} groups: the same stages, later.",
     )
     def panels(joint: xr.Dataset) -> alt.HConcatChart:
+        last = int(joint.done_at.max()) if (joint.done_at >= 0).all() else int(joint.step[-1])
+        joint = joint.isel(record=np.flatnonzero(joint.step <= last))  # after that every seed rests
         names = ["own class", "other class"]
         losses = band(joint.loss.sel(kind=["consistent", "conflicting"]), "loss")
         plus = joint.sel(head="+").drop_vars("head")
@@ -167,12 +169,12 @@ def losses_through_the_stages(stages: xr.Dataset) -> alt.LayerChart:
     table = pd.concat([pd.DataFrame({"time": one.time.values, "value": c.round(5), "curve": n}) for n, c in curves.items()])
     ends = np.concatenate([[0.0], one.ended.values])
     shades = pd.DataFrame({"from": ends[:-1], "to": ends[1:], "stage": one.stages.values})
-    shade = alt.Chart(shades).mark_rect(opacity=0.15).encode(
-        x="from:Q", x2="to:Q", color=alt.Color("stage:N", scale=alt.Scale(scheme="greys"), title="stage")
+    shade = alt.Chart(shades).mark_rect(opacity=0.35).encode(
+        x="from:Q", x2="to:Q", color=alt.Color("stage:N", scale=alt.Scale(range=["#f2e6c8", "#e0ecd8", "#dde6f2", "#efe0ea"]), title="stage")
     )  # fmt: skip
     line = alt.Chart(table, width=620, height=240).mark_line().encode(
         x=alt.X("time:Q", scale=alt.Scale(domain=[0, float(ends[-1])]), title="time"), y=alt.Y("value:Q", title="loss, score"),
-        color=alt.Color("curve:N", title=None), tooltip=["curve:N", "time:Q", "value:Q"],
+        color=alt.Color("curve:N", title=None, sort=list(curves)), tooltip=["curve:N", "time:Q", "value:Q"],
     )  # fmt: skip
     return (shade + line).resolve_scale(color="independent")
 
