@@ -95,6 +95,7 @@ def pairwise_symmetry_is_lost(three: xr.Dataset, four: xr.Dataset, eight: xr.Dat
     control={"three": FROZEN},
     control_is="attention frozen",
     beyond_paper=True,
+    note="With eight groups the residual comes close to the threshold, and longer training (preset paper, 30000 steps) brings it to it.",
 )
 def scores_sum_to_zero_over_groups(three: xr.Dataset, four: xr.Dataset, eight: xr.Dataset) -> Verdict:
     """The scores of a group key sum to zero over all class queries, for any number of groups.
