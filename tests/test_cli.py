@@ -105,7 +105,7 @@ def test_a_request_to_stop_is_one_sentence_and_saves_what_is_done(tmp_path, sent
     assert list(tmp_path.glob("runs/*/*/*/checkpoint.safetensors"))
 
 
-@pytest.mark.parametrize("after", [1.0, 2.0, 3.0])
+@pytest.mark.parametrize("after", [1.5, 2.5, 3.5])
 def test_a_request_to_stop_is_taken_while_starting_up(tmp_path, after):
     process = long_run(tmp_path)
     time.sleep(after)
