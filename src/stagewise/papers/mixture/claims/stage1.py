@@ -65,6 +65,7 @@ def group_alignment_in_stage_1_2(stages: xr.Dataset, stage: str) -> Verdict:
     needs={"stages": scales_in_stages, "finite": widths_in_stages},
     control={"stages": scales_in_stages.but(bias=5.0)},
     control_is="a bias of 5, not small: the heads never switch off",
+    restated="2026-11-15: a spread over omega of at most 1 % was replaced by one over widths, since omega enters nowhere at infinite width.",
 )
 def first_switch_takes_constant_time(stages: xr.Dataset, finite: xr.Dataset) -> Verdict:
     """Stage 1.1 ends, after a time that is the same for every initial scale at infinite width (where it enters nowhere) and
@@ -107,6 +108,7 @@ def only_mirrored_consistent_samples_are_off(stages: xr.Dataset, stage: str) -> 
     needs={"infinite": LIMIT, "finite": widths_in_stages, "end_of": "1.2"},
     control={"end_of": "1.1"},
     control_is="the end of stage 1.1, where group signals are not learned yet",
+    restated="2026-11-15: a spread over omega of at most 1 % was replaced by the bound at every width, since omega enters nowhere at infinite width.",
 )
 def every_signal_is_learned_by_T1(infinite: xr.Dataset, finite: xr.Dataset, end_of: str) -> Verdict:
     """After stage 1 the alignments with class and group signals are all of order one, at infinite width and at every width.
