@@ -15,7 +15,7 @@ ROOT = Path(__file__).parents[1]
 
 def stagewise(*arguments, cwd=None):
     command = [sys.executable, "-m", "stagewise.cli", *arguments]
-    return subprocess.run(command, capture_output=True, text=True, cwd=cwd, timeout=120)
+    return subprocess.run(command, capture_output=True, text=True, cwd=cwd, timeout=600)
 
 
 @pytest.mark.parametrize("arguments, says", [
@@ -92,7 +92,7 @@ def long_run(tmp_path):
 
 def stopped(process, sent):
     process.send_signal(sent)
-    _, said = process.communicate(timeout=120)
+    _, said = process.communicate(timeout=300)
     assert process.returncode == 130 and "stagewise: interrupted" in said.splitlines()[-1] and "Traceback" not in said
 
 

@@ -5,7 +5,6 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import numpy as np
@@ -68,10 +67,7 @@ def test_seeds_that_stop_early_do_not_depend_on_their_company(runs):
 
 
 def test_an_interrupted_block_goes_on_beside_fresh_ones(runs):
-    process = start(runs)
-    wait_for("*/*/*/checkpoint.safetensors", runs, process)
-    process.send_signal(signal.SIGKILL)
-    process.wait()
+    killed(runs, after=1)
     chunk = max(int(header(path)["chunk"]) for path in runs.glob("*/*/*/checkpoint.safetensors"))
     notes = Notes()
     sw.run(eval(LONG.replace("seeds=4", "seeds=6")), runs=runs, progress=notes)
@@ -133,40 +129,42 @@ def test_load_gives_the_run_of_a_folder(runs):
 
 LONG = "JointTraining(width=4, steps=60000, seeds=4)"
 SCRIPT = f"""
-import sys, stagewise as sw
-from stagewise.lab import engine
+import os, signal, sys, stagewise as sw
+from stagewise.lab import engine, runs
 from stagewise.papers.mixture.experiments import JointTraining
 engine.SECONDS_BETWEEN_CHECKPOINTS = 0.0
-sw.run({LONG}, runs=sys.argv[1])
+path, saves = sys.argv[1], int(sys.argv[2])
+save = runs.Block.save_checkpoint
+def save_and_count(*arguments):
+    global saves
+    save(*arguments)
+    saves -= 1
+    if saves == 0:
+        os.kill(os.getpid(), signal.SIGKILL)
+runs.Block.save_checkpoint = save_and_count
+sw.run({LONG}, runs=path)
 """
 
 
-def start(runs):
-    return subprocess.Popen([sys.executable, "-c", SCRIPT, str(runs)], stderr=subprocess.PIPE)
+def start(runs, killed_after=0):
+    """Begin the long run in another process, killed after so many saved checkpoints if any."""
+    return subprocess.Popen([sys.executable, "-c", SCRIPT, str(runs), str(killed_after)], stderr=subprocess.PIPE)
 
 
-def wait_for(pattern, runs, process, seconds=60):
-    until = time.monotonic() + seconds
-    while time.monotonic() < until and process.poll() is None:
-        if any(runs.glob(pattern)):
-            return
-        time.sleep(0.005)
-    raise AssertionError(f"no {pattern}: {process.stderr.read().decode() if process.poll() is not None else 'timeout'}")
+def killed(runs, after):
+    process = start(runs, after)
+    assert process.wait() == -signal.SIGKILL, process.stderr.read().decode()
+    assert not list(runs.glob("*/*/*/result.json"))
 
 
 def test_killed_and_resumed_equals_undisturbed_bit_for_bit(runs):
-    process = start(runs)
-    for pattern in ("*/*/*/checkpoint.safetensors", "*/*/*/previous.safetensors"):
-        wait_for(pattern, runs, process)
-    process.send_signal(signal.SIGKILL)
-    process.wait()
-    assert not list(runs.glob("*/*/*/result.json")), "the run was over before it could be killed"
+    killed(runs, after=3)
     second = start(runs)
     assert second.wait() == 0, second.stderr.read().decode()
     undisturbed = start(runs.parent / "undisturbed")
     assert undisturbed.wait() == 0
-    killed, whole = (sw.run(eval(LONG), runs=r).trajectory for r in (runs, runs.parent / "undisturbed"))
-    xr.testing.assert_identical(killed, whole)
+    resumed, whole = (sw.run(eval(LONG), runs=r).trajectory for r in (runs, runs.parent / "undisturbed"))
+    xr.testing.assert_identical(resumed, whole)
 
 
 def test_two_processes_share_the_work(runs):
@@ -195,11 +193,7 @@ def test_damage_is_noticed_named_and_mended(runs, name, damage):
 
 
 def test_a_damaged_checkpoint_is_set_aside_and_the_run_goes_on(runs):
-    process = start(runs)
-    for pattern in ("*/*/*/checkpoint.safetensors", "*/*/*/previous.safetensors"):
-        wait_for(pattern, runs, process)
-    process.send_signal(signal.SIGKILL)
-    process.wait()
+    killed(runs, after=2)
     checkpoint = next(runs.glob("*/*/*/checkpoint.safetensors"))
     content = bytearray(checkpoint.read_bytes())
     content[-5] ^= 4

@@ -43,6 +43,17 @@ def write(path: Path, fill: bytes | Callable[[Path], None]) -> str:
         raise Refused(f"cannot write {path}: {error.strerror or error}; what was finished before is kept") from error
 
 
+def keep_also(path: Path, other: Path) -> None:
+    """Give a file a second name, so that it is never without one; where links are not to be had, a copy."""
+    beside = other.with_name(f".{other.name}.part")
+    try:
+        beside.unlink(missing_ok=True)
+        os.link(path, beside)
+        os.replace(beside, other)
+    except OSError:
+        write(other, path.read_bytes())
+
+
 def write_json(path: Path, value: Any) -> str:
     return write(path, (json.dumps(value, indent=1, allow_nan=False) + "\n").encode())
 

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, Iterator
 
 from stagewise.errors import Refused
 from stagewise.lab.experiment import Experiment
-from stagewise.lab.files import Damaged, header, load_arrays, make_folder, read_json, save_arrays, sha256, write, write_json
+from stagewise.lab.files import Damaged, header, keep_also, load_arrays, make_folder, read_json, save_arrays, sha256, write, write_json
 from stagewise.lab.provenance import code_digest, environment
 from stagewise.lab.settings import from_json
 
@@ -74,7 +74,7 @@ class Block:
         that all of them have."""
         path = self.folder / "checkpoint.safetensors"
         if path.exists():
-            path.replace(self.folder / "previous.safetensors")
+            keep_also(path, self.folder / "previous.safetensors")
         save_arrays(path, arrays, {"chunk": str(chunk), "seconds": repr(seconds)})
 
     def saved_chunks(self) -> set[int]:
