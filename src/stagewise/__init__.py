@@ -20,6 +20,7 @@ else:
 # One thread: programs of this size lose to a second one more than they gain (measured: the same time, an eighth more
 # work), and results repeat bit for bit only with the same number. For large models, set PJRT_NPROC to your cores.
 os.environ.setdefault("PJRT_NPROC", "1")
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # the same for numpy's products, whose waiting threads would keep a core busy
 
 _ROOMS = {
     "run": "stagewise.lab.api",

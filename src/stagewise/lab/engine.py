@@ -22,7 +22,7 @@ from stagewise.lab.runs import Block, blocks
 from stagewise.training.program import Program
 
 SECONDS_BETWEEN_CHECKPOINTS = 5.0
-MOST_LANES = 256  # that run side by side
+MOST_LANES = 256  # that run side by side, unless a program takes fewer
 
 
 @dataclass(frozen=True)
@@ -115,7 +115,7 @@ def _groups(missing: Sequence[Block]) -> list[tuple[Program, list[Block]]]:
         program, saved = block.experiment.program(), block.saved_chunks() or {0}
         for i, (other, group, common) in enumerate(groups):
             lanes = sum(member.last - member.first for member in group) + block.last - block.first
-            if program == other and common & saved and lanes <= MOST_LANES:
+            if program == other and common & saved and lanes <= min(MOST_LANES, program.most_lanes):
                 group.append(block)
                 groups[i] = (other, group, common & saved)
                 break

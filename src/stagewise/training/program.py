@@ -19,6 +19,9 @@ Records = dict[str, np.ndarray]  # name -> array of shape (lane, record, ...)
 class Program(ABC):
     """A frozen dataclass of everything that is compiled in; whatever may differ between lanes lives in the state."""
 
+    most_lanes = 256
+    """How many lanes are worth running together."""
+
     @property
     @abstractmethod
     def chunks(self) -> int:
@@ -62,3 +65,8 @@ INITIAL, DATA, EVALUATION = 0, 1, 2
 def stream(seed: ArrayLike, purpose: int) -> Key[Array, ""]:
     """The key of one purpose of one seed."""
     return jax.random.fold_in(jax.random.key(seed), purpose)
+
+
+def generator(seed: int, purpose: int) -> np.random.Generator:
+    """The same stream for what is drawn once, on the host, before anything is compiled."""
+    return np.random.default_rng(np.asarray(jax.random.key_data(stream(seed, purpose))))

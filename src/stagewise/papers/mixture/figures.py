@@ -9,34 +9,13 @@ import numpy as np
 import pandas as pd
 import xarray as xr
 
+from stagewise.lab.charts import band, lines, points
 from stagewise.lab.figures import figure
 from stagewise.papers.mixture.experiments import JointTraining, ManyGroups, ThreeStages
 from stagewise.papers.mixture.features import margins
 from stagewise.papers.mixture.recorded import ONSET, attention, duration, score_error
 from stagewise.papers.mixture.studies import gaussian_neurons, groups, groups_in_stages, starts, targets_in_stages, widths
 from stagewise.probes.crossing import first_above
-
-
-def band(curves: xr.DataArray, name: str) -> pd.DataFrame:
-    """Median and middle 80 % over seeds, one row a record and label."""
-    quantiles = curves.quantile([0.1, 0.5, 0.9], "seed").round(5)
-    parts = [quantiles.sel(quantile=q, drop=True).rename(n) for q, n in ((0.1, "low"), (0.5, name), (0.9, "high"))]
-    return xr.merge(parts).to_dataframe().reset_index()
-
-
-def lines(table: pd.DataFrame, y: str, colour: str, title: str, order: list[str]) -> alt.LayerChart:
-    """Lines with bands over training steps; step 0 has no place on a logarithmic axis and is left out."""
-    table = table[table.step > 0]
-    x = alt.X("step:Q", scale=alt.Scale(type="log", nice=False), title="step")
-    legend = alt.Legend(symbolType="stroke", symbolOpacity=1, symbolStrokeWidth=2, title=None, orient="bottom", columns=2)
-    names = alt.Color(f"{colour}:N", sort=order, legend=legend)
-    base = alt.Chart(table, title=title, width=280, height=220)
-    middle = base.mark_line().encode(
-        x, alt.Y(f"{y}:Q", title=y), names, alt.StrokeDash(f"{colour}:N", sort=order, legend=None),
-        tooltip=[f"{colour}:N", "step:Q", f"{y}:Q"],
-    )  # fmt: skip
-    spread = base.mark_area(opacity=0.2).encode(x, alt.Y("low:Q", title=y), alt.Y2("high:Q"), names)
-    return spread + middle
 
 
 @figure(
@@ -179,10 +158,6 @@ def losses_through_the_stages(stages: xr.Dataset) -> alt.LayerChart:
     return (shade + line).resolve_scale(color="independent")
 
 
-def _points(table: pd.DataFrame, x: alt.X, y: alt.Y, **more) -> alt.Chart:
-    return alt.Chart(table, width=300, height=220).mark_line(point=True).encode(x, y, tooltip=list(table.columns), **more)
-
-
 @figure(
     "mixture.T2_trend",
     source="Theorem 4.1, for several numbers of groups",
@@ -195,7 +170,7 @@ def attention_time_against_scale(stages: xr.Dataset) -> alt.Chart:
     time = (stages.ended.sel(stages="2", drop=True) - stages.ended.sel(stages="1", drop=True)).isel(seed=0, drop=True)
     table = time.to_dataframe("time").reset_index()
     x = alt.X("initial_scale:Q", scale=alt.Scale(type="log", reverse=True), title="initial scale omega")
-    return _points(table, x, alt.Y("time:Q", title="T2 - T1"), color=alt.Color("groups:O", title="groups", scale=alt.Scale(scheme="viridis")))
+    return points(table, x, alt.Y("time:Q", title="T2 - T1"), color=alt.Color("groups:O", title="groups", scale=alt.Scale(scheme="viridis")))
 
 
 @figure(
@@ -208,7 +183,7 @@ def convergence_time_against_target(stages: xr.Dataset) -> alt.Chart:
     """The time of stage 3 against the inverse of the target loss, on logarithmic axes: a line of slope one."""
     table = pd.DataFrame({"inverse_target": 1 / stages.target_loss.values, "time": duration(stages, "3").isel(seed=0).values})
     x = alt.X("inverse_target:Q", scale=alt.Scale(type="log"), title="1 / epsilon")
-    return _points(table, x, alt.Y("time:Q", scale=alt.Scale(type="log"), title="T3 - T2"))
+    return points(table, x, alt.Y("time:Q", scale=alt.Scale(type="log"), title="T3 - T2"))
 
 
 @figure(
@@ -227,7 +202,7 @@ def margin_over_time(joint: xr.Dataset, starts: xr.Dataset) -> alt.HConcatChart:
     x, y = (alt.X("width:Q", scale=alt.Scale(type="log"), title="width m"), alt.Y("margin:Q", scale=alt.Scale(type="log"), title="initial margin"))
     return alt.hconcat(
         lines(band(curves, "margin"), "margin", "kind", "maximum margin during training", kinds),
-        _points(start, x, y, color=alt.Color("initial_scale:O", title="omega")).properties(title="at the start, conflicting samples"),
+        points(start, x, y, color=alt.Color("initial_scale:O", title="omega")).properties(title="at the start, conflicting samples"),
     ).resolve_scale(color="independent", strokeDash="independent")
 
 
@@ -241,7 +216,7 @@ def onset_against_groups(runs: xr.Dataset) -> alt.Chart:
     """The step at which attention starts, at infinite width, is a straight line in the number of groups."""
     step = first_above(runs.scores.sel(pair="same", key_type="c", query_type="v"), ONSET).isel(seed=0).values
     table = pd.DataFrame({"groups": runs.groups.values, "onset": step.round(1)})
-    return _points(table, alt.X("groups:Q", title="number of groups K"), alt.Y("onset:Q", title="step at which attention starts"))
+    return points(table, alt.X("groups:Q", title="number of groups K"), alt.Y("onset:Q", title="step at which attention starts"))
 
 
 @figure(

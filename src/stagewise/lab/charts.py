@@ -1,0 +1,62 @@
+"""Parts of charts that papers share: medians with bands, points on a trend, shaded stages."""
+
+from __future__ import annotations
+
+import warnings
+
+import altair as alt
+import numpy as np
+import pandas as pd
+import xarray as xr
+
+STAGE_TINTS = ("#f2e6c8", "#e0ecd8", "#dde6f2", "#efe0ea")
+
+
+def band(curves: xr.DataArray, name: str) -> pd.DataFrame:
+    """Median and middle 80 % over seeds, one row a record and label."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", RuntimeWarning)  # where no seed has a value, the table has none
+        quantiles = curves.quantile([0.1, 0.5, 0.9], "seed")
+    parts = [quantiles.sel(quantile=q, drop=True).rename(n) for q, n in ((0.1, "low"), (0.5, name), (0.9, "high"))]
+    table = xr.merge(parts).to_dataframe().reset_index()
+    return table.assign(**{column: table[column].map(lambda v: float(f"{v:.5g}")) for column in ("low", name, "high")})
+
+
+def lines(table: pd.DataFrame, y: str, colour: str, title: str, order: list[str], x: str = "step", **scale) -> alt.LayerChart:
+    """Lines with bands over steps or time; 0 has no place on the logarithmic axis and is left out. `scale` is that of y."""
+    table = table[table[x] > 0]
+    across = alt.X(f"{x}:Q", scale=alt.Scale(type="log", nice=False), title=x)
+    legend = alt.Legend(symbolType="stroke", symbolOpacity=1, symbolStrokeWidth=2, title=None, orient="bottom", columns=2)
+    names = alt.Color(f"{colour}:N", sort=order, legend=legend)
+    base = alt.Chart(table, title=title, width=280, height=220)
+    up = alt.Scale(**scale)
+    middle = base.mark_line().encode(
+        across, alt.Y(f"{y}:Q", title=y, scale=up), names, alt.StrokeDash(f"{colour}:N", sort=order, legend=None),
+        tooltip=[f"{colour}:N", f"{x}:Q", f"{y}:Q"],
+    )  # fmt: skip
+    spread = base.mark_area(opacity=0.2).encode(across, alt.Y("low:Q", title=y, scale=up), alt.Y2("high:Q"), names)
+    return spread + middle
+
+
+def points(table: pd.DataFrame, x: alt.X, y: alt.Y, **more) -> alt.Chart:
+    """A trend: points joined by lines."""
+    return alt.Chart(table, width=300, height=220).mark_line(point=True).encode(x, y, tooltip=list(table.columns), **more)
+
+
+def shaded(stages: dict[str, tuple[float, float]], x: alt.X) -> alt.Chart:
+    """Stages as tinted stripes, each from its start to its end on the axis given, with their names on top."""
+    table = pd.DataFrame([{"stage": name, "from": a, "to": b} for name, (a, b) in stages.items()])
+    tint = alt.Color("stage:N", scale=alt.Scale(domain=list(stages), range=list(STAGE_TINTS)), legend=None)
+    stripes = alt.Chart(table).mark_rect(opacity=0.5).encode(x=x, x2="to:Q", color=tint)
+    names = alt.Chart(table).mark_text(align="left", baseline="top", dx=3, dy=2, fontSize=10, color="#555").encode(x=x, y=alt.value(0), text="stage:N")
+    return stripes + names
+
+
+def on_times(trajectory: xr.Dataset, curves: xr.DataArray, times: np.ndarray) -> xr.DataArray:
+    """Curves of seeds that have their own record times, at common times; NaN before a seed's first and after its last."""
+
+    def at(value: np.ndarray, time: np.ndarray) -> np.ndarray:
+        return np.interp(times, time, value, left=np.nan, right=np.nan)
+
+    found = xr.apply_ufunc(at, curves, trajectory.time, input_core_dims=[["record"], ["record"]], output_core_dims=[["time"]], vectorize=True)
+    return found.assign_coords(time=times)

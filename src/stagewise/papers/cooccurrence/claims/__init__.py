@@ -1,0 +1,1 @@
+"""What the paper says that can be run, by its sections."""

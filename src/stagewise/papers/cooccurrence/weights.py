@@ -1,0 +1,29 @@
+"""Plain weights: the loss of the one-layer transformer, differentiated automatically. The form to check all others against."""
+
+from __future__ import annotations
+
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, ArrayLike
+
+from stagewise.models.one_layer import OneLayer
+
+WEIGHTS = ("W", "WV", "WK", "WQ")
+
+
+def loss(weights: dict[str, ArrayLike], data: dict[str, ArrayLike]) -> Array:
+    """Mean logistic loss over the training set."""
+    model = OneLayer(**{name: jnp.asarray(weights[name]) for name in WEIGHTS}, signs=jnp.asarray(data["signs"]))
+    return jnp.mean(jax.nn.softplus(-data["label"] * jax.vmap(model)(jnp.asarray(data["tokens"]))))
+
+
+def velocity(weights: dict[str, ArrayLike], data: dict[str, ArrayLike]) -> dict[str, Array]:
+    """Gradient flow: minus the gradient of the loss in every weight."""
+    return jax.tree.map(jnp.negative, jax.grad(loss)({name: weights[name] for name in WEIGHTS}, data))
+
+
+def inner_products(weights: dict[str, ArrayLike], signs: ArrayLike) -> dict[str, ArrayLike]:
+    """The compact closed system's state, and the six kinds of Appendix C, of given weights."""
+    W, V, K, Q = (weights[name] for name in WEIGHTS)
+    u = W.T @ signs
+    return {"G": V.T @ u, "alpha": u @ u, "S": K.T @ Q, "CV": V.T @ V, "CK": K.T @ K, "CQ": Q.T @ Q, "H": W @ V, "N": W @ W.T}

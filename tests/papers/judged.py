@@ -1,0 +1,23 @@
+"""What every paper's claims must stand: judged at preset quick, not fooled by their controls, all there, and in the ledger."""
+
+from pathlib import Path
+
+from stagewise.lab import catalogue
+from stagewise.lab.files import read_json
+
+LEDGER = Path(__file__).parents[2] / "ledger" / "quick.json"
+
+
+def check_claim(quick, id: str, outcomes: tuple[str, ...]) -> None:
+    judged = next(e for e in quick.entries if e.claim.id == id)
+    assert not judged.broken, judged.broken
+    assert judged.verdict.outcome in outcomes, judged.verdict
+    assert judged.control.outcome != "holds", judged.control
+
+
+def check_ids(paper: str, listed: Path) -> None:
+    assert set(listed.read_text().split()) <= set(catalogue.papers()[paper].claims)
+
+
+def check_ledger(paper: str) -> None:
+    assert {c["id"] for c in read_json(LEDGER)["claims"] if c["paper"] == paper} == set(catalogue.papers()[paper].claims)
