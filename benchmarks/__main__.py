@@ -4,12 +4,12 @@ import json
 from pathlib import Path
 
 import stagewise  # noqa: F401  (switches double precision on before jax is imported)
-from benchmarks import mixture
+from benchmarks import cooccurrence, mixture
 from stagewise.lab.provenance import environment
 
 
 def main() -> None:
-    rows = [row for part in (mixture,) for row in part.rows()]
+    rows = [row for part in (mixture, cooccurrence) for row in part.rows()]
     wide = max(len(row["what"]) for row in rows)
     print(f"{'what':<{wide}}  {'ours':>12}  {'peer':>12}  {'ratio':>8}  unit")
     for row in rows:

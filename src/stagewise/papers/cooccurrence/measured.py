@@ -19,7 +19,7 @@ DIMS = (
                            "mean_gyF", "G_random", "dG_neurons_largest", "S_change", "CV_change", "CK_change", "CQ_change",
                            "S_change_random", "CV_change_by_count", "value_invariant", "score_invariant", "attention_change",
                            "attention_change_random", "attention_speed")}
-    | {name: ("type",) for name in ("type_loss", "errors", "error_ratio")}
+    | {name: ("type",) for name in ("type_loss", "errors", "error_ratio", "gain")}
     | {name: ("word",) for name in ("G", "dG_values", "dG_neurons")}
     | {name: ("key", "query") for name in ("scores", "dscores", "value_self", "dvalue_self")}
     | {"margin_speed": ("extreme",), "dattention": ("looked_at", "extreme")}
@@ -70,6 +70,7 @@ def _training(state, attention, first, data):
         "error_ratio": jnp.where(of_type, error, 0).max(1) / jnp.where(of_type, error, jnp.inf).min(1),
         "margin": jnp.where(weight > 0, label * F, jnp.inf).min(),
         "margin_unmoved": jnp.where(weight > 0, unmoved, jnp.inf).min(),  # with the scores of the start
+        "gain": (of_type * (label * F - unmoved)).sum(1) / of_type.sum(1),  # what moved attention adds to a type's margins
         "output_scale": jnp.where(weight > 0, abs(F), 0).max(),
         "mean_gyF": weight @ (label * error * F),
     }
