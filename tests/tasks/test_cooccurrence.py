@@ -47,6 +47,7 @@ def test_drawn_types_and_fresh_samples_follow_the_distribution():
     np.testing.assert_allclose(shares, [1 / 2, 1 / 6, 1 / 6, 1 / 6], atol=0.015)
     positions = np.argmax(fresh.tokens == COMMON, 1)
     np.testing.assert_allclose(np.bincount(positions) / 20_000, 1 / 5, atol=0.015)
+    assert set(Cooccurrence(7, counts="drawn").training_set(np.random.default_rng(1)).type) == {1, 2, 3, 4}
     drawn = Cooccurrence(counts="drawn")
     types = np.concatenate([drawn.training_set(np.random.default_rng(seed)).type for seed in range(200)])
     np.testing.assert_allclose(np.bincount(types, minlength=5)[1:] / len(types), [1 / 2, 1 / 6, 1 / 6, 1 / 6], atol=0.02)

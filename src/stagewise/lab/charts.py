@@ -45,7 +45,7 @@ def points(table: pd.DataFrame, x: alt.X, y: alt.Y, **more) -> alt.Chart:
 
 def shaded(stages: dict[str, tuple[float, float]], x: alt.X) -> alt.Chart:
     """Stages as tinted stripes, each from its start to its end on the axis given, with their names on top."""
-    table = pd.DataFrame([{"stage": name, "from": a, "to": b} for name, (a, b) in stages.items()])
+    table = pd.DataFrame([{"stage": name, "from": a, "to": b} for name, (a, b) in stages.items() if b > a])
     tint = alt.Color("stage:N", scale=alt.Scale(domain=list(stages), range=list(STAGE_TINTS)), legend=None)
     stripes = alt.Chart(table).mark_rect(opacity=0.5).encode(x=x, x2="to:Q", color=tint)
     names = alt.Chart(table).mark_text(align="left", baseline="top", dx=3, dy=2, fontSize=10, color="#555").encode(x=x, y=alt.value(0), text="stage:N")

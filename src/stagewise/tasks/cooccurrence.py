@@ -40,7 +40,8 @@ class Cooccurrence:
 
     def __post_init__(self):
         say = "cooccurrence: "
-        require(self.samples >= 6 and self.samples % 6 == 0, f"{say}samples must be a multiple of 6, not {self.samples} (set --task.samples)")
+        whole = self.counts == "drawn" or self.samples % 6 == 0
+        require(self.samples >= 6 and whole, f"{say}samples must be a multiple of 6, not {self.samples} (set --task.samples)")
         require(self.length >= 4, f"{say}length must be at least 4, not {self.length} (set --task.length)")
         require(self.vocabulary > SPECIAL, f"{say}vocabulary must be at least 4, not {self.vocabulary} (set --task.vocabulary)")
         least = SPECIAL + self.slots
@@ -58,8 +59,10 @@ class Cooccurrence:
         return int(_irrelevant(self._exact_types(), self.length).sum())
 
     def training_set(self, rng: np.random.Generator) -> Sentences:
-        """A training set, its words in random order."""
+        """A training set, its words in random order. Drawn types are drawn again if one is missing."""
         type = self._exact_types() if self.counts == "exact" else self._drawn_types(rng, self.samples)
+        while len(set(type)) < len(TYPES):
+            type = self._drawn_types(rng, self.samples)
         pool = np.arange(SPECIAL, self.vocabulary)
         words = rng.permutation(pool) if self.irrelevant == "distinct" else rng.choice(pool, self.slots)
         return self._fill(type, words, rng)

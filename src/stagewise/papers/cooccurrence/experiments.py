@@ -28,6 +28,12 @@ FEWER = Cooccurrence(samples=30, vocabulary=83, irrelevant="distinct")  # the sa
 SHARED = Cooccurrence(vocabulary=64, irrelevant="shared")  # the paper's experiment, which violates it
 
 
+def check_epochs(settings) -> None:
+    say = f"{settings.name}: "
+    require(0 < settings.learning_rate <= 1000, f"{say}learning_rate must lie between 0 and 1000, not {settings.learning_rate} (set --learning_rate)")
+    require(1 <= settings.epochs <= 10**8, f"{say}epochs must lie between 1 and 10^8, not {settings.epochs} (set --epochs)")
+
+
 @dataclass(frozen=True)
 class Trained(Experiment):
     """What the paper's runs share: the training set, the sizes, and how weights start."""
@@ -48,6 +54,10 @@ class Trained(Experiment):
             value = getattr(self, setting)
             require(0 < value <= 1000, f"{self.name}: {setting} must lie between 0 and 1000, not {value} (set --{setting})")
         require(self.task.vocabulary <= 5000, f"{self.name}: vocabulary must be at most 5000, not {self.task.vocabulary} (set --task.vocabulary)")
+        words = self.task.samples * self.task.length
+        require(words <= 50_000, f"{self.name}: a training set may have 50000 words, not {words} (set --task.samples or --task.length)")
+        entries = self.width * max(self.neurons, self.task.vocabulary)
+        require(entries <= 10**8, f"{self.name}: a weight matrix may have 10^8 entries, not {entries} (set --width, --neurons or --task.vocabulary)")
 
     def scales(self) -> tuple[float, float]:
         """Standard deviations of the entries of W_V, W_K, W_Q (s0) and of W (s1)."""
@@ -200,8 +210,7 @@ class Descent(Trained):
 
     def __post_init__(self):
         super().__post_init__()
-        require(self.learning_rate >= 0, f"{self.name}: learning_rate must not be negative, not {self.learning_rate} (set --learning_rate)")
-        require(1 <= self.epochs <= 10**8, f"{self.name}: epochs must lie between 1 and 10^8, not {self.epochs} (set --epochs)")
+        check_epochs(self)
 
     def program(self):
         from stagewise.papers.cooccurrence.closed import ClosedDescent
@@ -232,6 +241,10 @@ class FlowToTimes(Flowing):
 
     name = "cooccurrence.flow_to_times"
     presets = Descent.presets
+
+    def __post_init__(self):
+        super().__post_init__()
+        check_epochs(self)
 
     def program(self):
         return self.solved([(f"{fraction:g}", "time", True) for fraction in FRACTIONS])

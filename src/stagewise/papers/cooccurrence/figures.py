@@ -16,7 +16,7 @@ from stagewise.lab.statistics import slope
 from stagewise.papers.cooccurrence.experiments import Descent, FlowToTimes, ThreeForms
 from stagewise.papers.cooccurrence.limits import margin_direction, seven_number_path, seven_numbers, three_numbers
 from stagewise.papers.cooccurrence.recorded import (
-    at_end, at_T1, change, entry, errors, half_time, scales_of, setting, speed, speed_of_G, time_all_right,
+    at_end, at_T1, change, entry, errors, half_time, phase, scales_of, setting, speed, speed_of_G, time_all_right,
 )  # fmt: skip
 from stagewise.papers.cooccurrence.studies import experiment, lengths, samples, small_start, wide, widths
 
@@ -38,10 +38,10 @@ def _over_time(flow: xr.Dataset, curves: xr.DataArray, unit: float, x: str) -> x
 def _phases(flow: xr.Dataset, unit: float, x: str) -> alt.Chart:
     """The phases as stripes, to the first seed's T*. T_0.5 is a median over seeds; where it is not before T1, Phase 1 is one stripe."""
     T1, end = at_T1(flow).time.isel(seed=0).item(), float(at_end(flow).time.min())
-    half = min(float(half_time(flow).fillna(np.inf).median()), T1)
+    half = min(float(half_time(phase(flow, "1")).fillna(np.inf).median()), T1)
     stripes = {"Phase 1": (T1 / 300 * unit, half * unit), "T0.5": (half * unit, T1 * unit), "Phase 2": (T1 * unit, end * unit)}
     axis = alt.X("from:Q", scale=alt.Scale(type="log", nice=False), title=x)
-    return shaded({name: ends for name, ends in stripes.items() if ends[1] > ends[0]}, axis)
+    return shaded(stripes, axis)
 
 
 def _panel(flow: xr.Dataset, curves: dict[str, xr.DataArray], y: str, title: str, epochs: bool = False, **scale) -> alt.LayerChart:
@@ -241,7 +241,7 @@ def seven_numbers_beside_the_flow(samples: xr.Dataset, lengths: xr.Dataset) -> a
 @figure(
     "cooccurrence.forms",
     source="Appendices A to C",
-    needs={"forms": ThreeForms.plan(), "descent": Descent.plan(seeds=6), "flow": FlowToTimes.plan(seeds=6)},
+    needs={"forms": ThreeForms.plan(), "descent": Descent.plan(), "flow": FlowToTimes.plan()},
     paper_shows="No figure; the closed system is said to govern the flow, and the experiment uses gradient descent in its place.",
 )
 def closed_weights_and_descent(forms: xr.Dataset, descent: xr.Dataset, flow: xr.Dataset) -> alt.HConcatChart:

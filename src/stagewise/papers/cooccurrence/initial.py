@@ -10,7 +10,7 @@ from stagewise.tasks.cooccurrence import Sentences
 from stagewise.training.program import DATA, EVALUATION, INITIAL, generator
 
 TEST_SEQUENCES = 240
-RIDERS = 32  # how many neurons the flow follows one by one
+RIDERS = 16  # how many neurons the flow follows one by one: as many for every m1
 
 
 def weights(settings, seed: int) -> dict[str, np.ndarray]:

@@ -17,7 +17,7 @@ LEARNING_DIMS = {name: () for name in ("loss", "margin", "test_loss", "test_accu
 DIMS = (
     {name: () for name in ("loss", "margin", "margin_unmoved", "output_scale", "test_loss", "test_accuracy", "alpha", "dalpha",
                            "mean_gyF", "G_random", "dG_neurons_largest", "S_change", "CV_change", "CK_change", "CQ_change",
-                           "S_change_random", "CV_change_by_count", "value_invariant", "score_invariant", "attention_change",
+                           "S_change_random", "CV_change_by_count", "value_invariant", "score_invariant", "key_trace", "random_part", "attention_change",
                            "attention_change_random", "attention_speed")}
     | {name: ("type",) for name in ("type_loss", "errors", "error_ratio", "gain")}
     | {name: ("word",) for name in ("G", "dG_values", "dG_neurons")}
@@ -107,6 +107,7 @@ def _moved(state, data):
         "CV_change_by_count": (moved["CV"] / jnp.maximum(counts * data["weight"].max(), 1e-9)).max(),
         "value_invariant": state["alpha"] - data["neurons"] * jnp.trace(state["CV"]),
         "score_invariant": jnp.trace(state["CK"]) - jnp.trace(state["CQ"]),
+        "key_trace": jnp.trace(state["CK"]),
     }
 
 
@@ -122,6 +123,7 @@ def _attention(state, moving, attention, first, change, data):
     speed = label * (by_values + by_attention)
     return {
         "attention_change": moved.max(),
+        "random_part": (abs(jnp.einsum("nkq,nk->n", attention, state["G"][tokens] * irrelevant)) * counted).max(),
         "attention_change_random": (moved * (irrelevant[:, :, None] & irrelevant[:, None, :])).max(),
         "attention_speed": (abs(by_attention) * counted).max(),  # how fast attention alone moves an output
         "margin_speed": jnp.stack([jnp.where(counted, speed, jnp.inf).min(), jnp.where(counted, speed, -jnp.inf).max()]),

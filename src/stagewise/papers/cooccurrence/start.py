@@ -51,13 +51,17 @@ def over_bounds(settings, w, sentences, attention, F) -> np.ndarray:
     def near(count):  # the paper's sqrt(4/m log) + 4/m log
         return sqrt(4 / m * log(count / DELTA)) + 4 / m * log(count / DELTA)
 
-    def used(left, right, same, scale, count):
+    def used(left, right, scale, count):
+        """Inner products over their bound; of a matrix with itself, those of different columns."""
         products = left.T @ right / (scale * m)
-        return abs(products - np.eye(len(products)) if same else products).max() / near(count)
+        return abs(products * (1 - np.eye(len(products))) if left is right else products).max() / near(count)
+
+    def lengths(matrix, scale, count):
+        return abs((matrix**2).sum(0) / (scale * m) - 1).max() / near(count)
 
     V, K, Q, W = w["WV"], w["WK"], w["WQ"], w["W"].T
-    keys = max(used(K, Q, False, s0**2, 2 * d), used(K, K, True, s0**2, 2 * d), used(Q, Q, True, s0**2, 2 * d))
-    values = max(used(V, V, True, s0**2, 2 * d), used(W, W, True, s1**2, 2 * m1**2), used(W, V, False, s0 * s1, 2 * m1 * d))
+    keys = max(used(K, Q, s0**2, 2 * d), used(K, K, s0**2, 2 * d), used(Q, Q, s0**2, 2 * d), *(lengths(X, s0**2, 2 * d) for X in (K, Q)))
+    values = max(used(V, V, s0**2, 2 * d), used(W, W, s1**2, 2 * m1**2), used(W, V, s0 * s1, 2 * m1 * d), lengths(V, s0**2, 2 * d), lengths(W, s1**2, 2 * m1))
     attended = np.einsum("nlh,mnh->nlm", attention, V[:, sentences.tokens])
     norms = abs((attended**2).sum(-1) / (s0**2 * m / length) - 1).max() / near(2 * n * length)
     heard = abs(attended @ W).max() / (s0 * s1 * sqrt(m / length * log(m1 * n * length / DELTA)))

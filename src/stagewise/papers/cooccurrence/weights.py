@@ -7,6 +7,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, ArrayLike
 
 from stagewise.models.one_layer import OneLayer
+from stagewise.papers.cooccurrence.initial import inner_products as compact
 
 WEIGHTS = ("W", "WV", "WK", "WQ")
 
@@ -24,6 +25,5 @@ def velocity(weights: dict[str, ArrayLike], data: dict[str, ArrayLike]) -> dict[
 
 def inner_products(weights: dict[str, ArrayLike], signs: ArrayLike) -> dict[str, ArrayLike]:
     """The compact closed system's state, and the six kinds of Appendix C, of given weights."""
-    W, V, K, Q = (weights[name] for name in WEIGHTS)
-    u = W.T @ signs
-    return {"G": V.T @ u, "alpha": u @ u, "S": K.T @ Q, "CV": V.T @ V, "CK": K.T @ K, "CQ": Q.T @ Q, "H": W @ V, "N": W @ W.T}
+    W, V = weights["W"], weights["WV"]
+    return compact(weights | {"signs": signs}) | {"H": W @ V, "N": W @ W.T}

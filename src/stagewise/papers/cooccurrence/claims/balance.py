@@ -154,7 +154,7 @@ def inverse_loss_grows_linearly(flow: xr.Dataset, of: str) -> Verdict:
 @claim(
     "cooccurrence.balance.limit",
     source="beyond the paper",
-    predicted="not in the paper: -dG3/dG1, S2/S1 and the slope of 1/loss tend to the max-margin direction with private random tokens",
+    predicted="not in the paper: -dG3/dG1 and S2/S1 tend to the max-margin direction with private random tokens",
     needs={"flow": wide, "samples": None},
     control={"samples": 6000},
     control_is="the direction for 6000 samples, where private tokens do not matter",

@@ -87,17 +87,18 @@ def sums_of_values_have_their_signs(flow: xr.Dataset, sign: float) -> Verdict:
     "cooccurrence.lem47",
     source="Lemma 4.7, Lemma F.16",
     predicted="in Phase 2 the four scores move at a speed of order loss s0^2 m / (sqrt(m) L), up to logarithms",
-    needs={"flow": wide, "common": 3},
-    control={"common": 1},
-    control_is="mu1 as key for itself and for mu2 in the place of mu3",
+    needs={"flow": wide, "transposed": False},
+    control={"transposed": True},
+    control_is="keys and queries exchanged",
 )
-def scores_move_in_proportion_to_the_loss(flow: xr.Dataset, common: int) -> Verdict:
+def scores_move_in_proportion_to_the_loss(flow: xr.Dataset, transposed: bool) -> Verdict:
     """The derivatives of S12 and S21, and minus those of S31 and S32, over loss s0^2 sqrt(m) / L.
 
     Threshold: between 0.05 and 20 at every time in most seeds, because the lemma says Theta up to logarithms, and log(1/loss) is 7."""
     part, s0 = phase(flow, "2"), scales_of(flow)[0]
     unit = part.loss * s0**2 * np.sqrt(setting(flow, "width")) / setting(flow, "task.length")
-    moving = [entry(part.dscores, 1, 2), entry(part.dscores, 2, 1), -entry(part.dscores, common, 1), -entry(part.dscores, common, 2)]
+    falling = ((1, 3), (2, 3)) if transposed else ((3, 1), (3, 2))
+    moving = [entry(part.dscores, 1, 2), entry(part.dscores, 2, 1), *(-entry(part.dscores, *pair) for pair in falling)]
     ratios = xr.concat([speed / unit for speed in moving], "which")
     return share_of_seeds("share of seeds", always(((ratios > 0.05) & (ratios < 20)).all("which"))).also(
         least=float(ratios.min()), largest=float(ratios.max())
@@ -179,7 +180,7 @@ def self_scores_hardly_change(flow: xr.Dataset) -> Verdict:
 
 @claim(
     "cooccurrence.F14",
-    source="Lemma F.14, Corollary F.15",
+    source="Lemma F.14",
     predicted="G of random tokens stays of order one in Phase 2",
     needs={"flow": wide, "special": False},
     control={"special": True},
@@ -188,9 +189,25 @@ def self_scores_hardly_change(flow: xr.Dataset) -> Verdict:
 def random_tokens_stay_small(flow: xr.Dataset, special: bool) -> Verdict:
     """The largest |G| of a random token at T*, where outputs are near log(1/loss) = 7.
 
-    Threshold: at most 3 in the median seed, because the corollary says O(1) of a sequence's random tokens together."""
+    Threshold: at most 3 in the median seed, because the lemma says a change of O(1/n), up to logarithms and lower orders."""
     end = at_end(flow)
     return median_over_seeds("largest |G|", abs(end.G).max("word") if special else end.G_random, at_most=3)
+
+
+@claim(
+    "cooccurrence.F14.sum",
+    source="Corollary F.15, Definition F.1",
+    predicted="what a sequence's random tokens add to its output stays of order one in Phase 2",
+    needs={"flow": wide},
+    control={"flow": wide.but(**{"task.samples": 18, "task.vocabulary": 83})},
+    control_is="18 samples",
+    note="It grows like log(1/loss), and with fewer samples faster: each sequence learns its own random tokens by heart.",
+)
+def random_tokens_of_a_sequence_stay_small(flow: xr.Dataset) -> Verdict:
+    """The largest part of an output that is due to random tokens at T*, where outputs are near log(1/loss) = 7.
+
+    Threshold: at most 3 in the median seed, because the corollary says O(1)."""
+    return median_over_seeds("largest part", at_end(flow).random_part, at_most=3)
 
 
 @claim(
@@ -240,14 +257,16 @@ def neurons_correlate_in_phase_two(flow: xr.Dataset, in_phase: str) -> Verdict:
     needs={"flow": wide, "widths": widths},
     control={"flow": experiment},
     control_is="the paper's own experiment, where alpha grows by a factor of 3",
+    restated="2026-11-16: log m, which Lemma F.10 prints, is taken out and the bound put at -1.9; it was -1.8 without a reason (measured -1.86).",
 )
 def neurons_hardly_correlate(flow: xr.Dataset, widths: xr.Dataset) -> Verdict:
     """alpha at T* is its initial value up to a small factor, and its relative gain in Phase 2 shrinks with m.
 
-    Threshold: at most 1.5 times in the median seed, and a slope of at most -1.8, because the corollary gives m1/m beside s1^2 m m1 = m."""
+    Threshold: at most 1.5 times in the median seed, and a slope of at most -1.9 once the lemma's log m is taken out, because it gives
+    m1 log(m) log(t) / m beside s1^2 m m1 = m."""
     return all_of(
         median_over_seeds("alpha(T*) over alpha(0)", at_end(flow).alpha / flow.alpha.isel(record=0), at_most=1.5),
-        trend("slope of the gain on m", widths, "width", at_end(widths).alpha / at_T1(widths).alpha - 1, at_most=-1.8),
+        trend("slope of the gain on m", widths, "width", (at_end(widths).alpha / at_T1(widths).alpha - 1) / np.log(widths.width), at_most=-1.9),
     )
 
 
@@ -299,12 +318,12 @@ def values_stay_in_proportion(flow: xr.Dataset, in_phase: str) -> Verdict:
     needs={"flow": far},
     control={"flow": experiment},
     control_is="the paper's own experiment, whose alpha leaves its bound",
-    note="A proxy: the theorem is about m -> infinity. At m = 2048 the phase is followed to a loss of 3e-5. The random tokens' G falls with "
-    "the number of samples: with the 30 of preset quick it passes 3, with 60 (presets standard and paper) it does not.",
+    note="A proxy: the theorem is about m -> infinity. At m = 2048 the phase is followed to a loss of 3e-5. All conditions hold but that on "
+    "random tokens, whose part in the outputs grows like log(1/loss) with this few samples (F14.sum).",
 )
 def phase_two_lasts(flow: xr.Dataset) -> Verdict:
     """To a scaled time of 10^5 the conditions of Definition F.1 hold: alpha at most twice its start, attention within 1/L^2, errors in
-    order with S2/S3 between 1/2 and 2, every y F above 0.1, |G| at most 2 log m, random tokens at most 3.
+    order with S2/S3 between 1/2 and 2, every y F above 0.1, |G| at most 2 log m, a sequence's random tokens at most 3.
 
     Threshold: all of them at every time of Phase 2 in most seeds, because they define the phase; the constants stand for its O(1)."""
     part, L, m = phase(flow, "2"), setting(flow, "task.length"), setting(flow, "width")
@@ -315,7 +334,7 @@ def phase_two_lasts(flow: xr.Dataset) -> Verdict:
         "errors": in_order(part) & (two / three > 0.5) & (two / three < 2),
         "outputs": part.margin > 0.1,
         "G": abs(part.G).max("word") <= 2 * np.log(m),
-        "random tokens": part.G_random <= 3,
+        "random tokens": part.random_part <= 3,
     }
     together = np.logical_and.reduce([always(condition).values for condition in conditions.values()])
     return share_of_seeds("share of seeds with all conditions", together, missing=~reached(flow)).also(
@@ -323,10 +342,10 @@ def phase_two_lasts(flow: xr.Dataset) -> Verdict:
     )
 
 
-def _enlarges(flow: xr.Dataset) -> Verdict:
+def _enlarges(flow: xr.Dataset, sign: float) -> Verdict:
     end = at_end(flow)
     gains = {f"gain_of_type_{k}": float((end.gain.sel(type=k) / end.margin).median()) for k in range(1, 5)}
-    return share_of_seeds("share of seeds", end.margin > end.margin_unmoved).also(
+    return share_of_seeds("share of seeds", sign * (end.margin - end.margin_unmoved) > 0).also(
         gain_of_the_margin=float(((end.margin - end.margin_unmoved) / end.margin).median()), **gains
     )
 
@@ -335,18 +354,18 @@ def _enlarges(flow: xr.Dataset) -> Verdict:
     "cooccurrence.attn_share",
     source="abstract, Section 3",
     predicted="attention helps to enlarge the margin in Phase 2",
-    needs={"flow": wide},
-    control={"flow": wide.but(trains="values", seeds=2)},
-    control_is="attention that is not trained",
+    needs={"flow": wide, "sign": 1.0},
+    control={"sign": -1.0},
+    control_is="that attention makes the margin smaller",
     note="Positive sequences always gain (cooccurrence.attn_share.positive). Sequences with one target gain a little with the 30 samples of "
     "preset quick and lose a little with the 60 of the others, where the claim fails: all types have nearly the same margin, and the least "
     "is theirs. How little it all is, cooccurrence.attn_share.size says.",
 )
-def attention_enlarges_the_margin(flow: xr.Dataset) -> Verdict:
+def attention_enlarges_the_margin(flow: xr.Dataset, sign: float) -> Verdict:
     """At T* the margin is larger with the trained scores than with those of the start, G being the same.
 
     Threshold: in most seeds, because the paper says that attention further enlarges the margin."""
-    return _enlarges(flow)
+    return _enlarges(flow, sign)
 
 
 @claim(
@@ -369,29 +388,33 @@ def attention_helps_positive_sequences(flow: xr.Dataset, type: int) -> Verdict:
     "cooccurrence.attn_share.experiment",
     source="abstract, Section 3, the experiment's start",
     predicted="attention helps to enlarge the margin in the paper's own experiment",
-    needs={"flow": experiment.but(seeds=16)},
-    control={"flow": frozen_attention},
-    control_is="attention that is not trained",
+    needs={"flow": experiment, "sign": 1.0},
+    control={"sign": -1.0},
+    control_is="that attention makes the margin smaller",
 )
-def attention_enlarges_the_margin_of_the_experiment(flow: xr.Dataset) -> Verdict:
+def attention_enlarges_the_margin_of_the_experiment(flow: xr.Dataset, sign: float) -> Verdict:
     """After as much training as in the paper the margin is larger with the trained scores than with those of the start, G being the same.
 
     Threshold: in most seeds, because the paper says that attention further enlarges the margin."""
-    return _enlarges(flow)
+    return _enlarges(flow, sign)
 
 
 @claim(
     "cooccurrence.attn_share.size",
     source="abstract, Section 3",
     predicted="attention's part in the margin is not negligible",
-    needs={"flow": experiment},
+    needs={"flow": experiment, "frozen": frozen_attention},
     control={"flow": frozen_attention},
     control_is="attention that is not trained",
-    note="Without training attention at all the loss falls as fast: what attention learns is right in sign and tiny in size.",
+    note="A network whose attention is not trained comes to the same loss in the same time, to a part in a thousand.",
 )
-def attention_matters_for_the_margin(flow: xr.Dataset) -> Verdict:
-    """The part of the margin at T* that is due to the trained scores.
+def attention_matters_for_the_margin(flow: xr.Dataset, frozen: xr.Dataset) -> Verdict:
+    """The part of the margin at T* that is due to the trained scores, and the time to T* that training attention saves.
 
-    Threshold: at least 1 % in the median seed, because less could not be seen in the loss."""
+    Threshold: at least 1 % of either in the median seed, because less could not be seen in the figure."""
     end = at_end(flow)
-    return median_over_seeds("share of the margin", (end.margin - end.margin_unmoved) / end.margin, at_least=0.01)
+    saved = 1 - end.time / at_end(frozen).time
+    return all_of(
+        median_over_seeds("share of the margin", (end.margin - end.margin_unmoved) / end.margin, at_least=0.01),
+        median_over_seeds("time saved", saved, at_least=0.01),
+    )

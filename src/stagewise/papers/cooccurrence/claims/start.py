@@ -57,12 +57,12 @@ def neurons_hear_little(start: xr.Dataset, bound: float) -> Verdict:
     "cooccurrence.D1.D8",
     source="Lemma D.8, last step",
     predicted="the outputs start at 0.01 at the most",
-    needs={"start": wide_start.but(attention_scale=0.003), "scaled": True},
+    needs={"start": wide_start.but(attention_scale=0.003)},
     control={"start": wide_start},
     control_is="c0 = 0.1",
     note="The constant c0 of Condition 1 must be as small as 0.003 for this; c0 = 0.1 gives outputs of 0.2, c0 = 1 of 2.",
 )
-def outputs_start_near_zero(start: xr.Dataset, scaled: bool) -> Verdict:
+def outputs_start_near_zero(start: xr.Dataset) -> Verdict:
     """With c0 = 0.003 no output of the network is larger than 0.01 at the start.
 
     Threshold: in most seeds, because the lemma says that Condition 1 can make it so."""

@@ -101,11 +101,11 @@ def inner_products_obey_a_closed_system(other: int) -> Verdict:
     control_is="another seed's compact system",
 )
 def closed_systems_follow_the_weights(forms: xr.Dataset, other: int) -> Verdict:
-    """Loss, G, alpha, scores and values of the six-kind and of the compact system agree with those of the weights at all times.
+    """Loss, G, alpha, scores, their changes and values of the six-kind and of the compact system agree with those of the weights at all times.
 
     Threshold: a relative difference of at most 1e-4, because the systems are exact and only the solver's errors differ."""
-    worst = 0.0
-    for name in ("loss", "G", "alpha", "scores", "value_self"):
+    worst, forms = 0.0, forms.assign(change=forms.scores - forms.scores.isel(record=0, drop=True))
+    for name in ("loss", "G", "alpha", "scores", "change", "value_self"):
         plain, closed = forms[name].sel(form="weights", drop=True), forms[name].sel(form=["six kinds", "compact"])
         worst = max(worst, (abs(closed.roll(seed=other) - plain).max() / abs(plain).max()).item())
     return exactly("largest relative difference", worst, at_most=1e-4)
@@ -148,8 +148,8 @@ def descent_is_closed_too(second_order: bool) -> Verdict:
     "cooccurrence.gd_vs_flow",
     source="Appendix A against Sections 3 and 4",
     predicted="the experiment's gradient descent follows the theory's gradient flow",
-    needs={"descent": Descent.plan(seeds=6), "flow": FlowToTimes.plan(seeds=6)},
-    control={"descent": Descent.plan(learning_rate=0.1, epochs=100, seeds=6), "flow": FlowToTimes.plan(epochs=1000, seeds=6)},
+    needs={"descent": Descent.plan(), "flow": FlowToTimes.plan()},
+    control={"descent": Descent.plan(learning_rate=0.1, epochs=100), "flow": FlowToTimes.plan(epochs=1000)},
     control_is="a learning rate ten times as large, to the same time",
 )
 def descent_follows_the_flow(descent: xr.Dataset, flow: xr.Dataset) -> Verdict:
@@ -175,17 +175,23 @@ def descent_follows_the_flow(descent: xr.Dataset, flow: xr.Dataset) -> Verdict:
     "cooccurrence.invariants",
     source="beyond the paper",
     predicted="not in the paper: alpha - m1 tr(W_V^T W_V) and tr(W_K^T W_K) - tr(W_Q^T W_Q) are constant along the flow",
-    needs={"flow": wide, "of": "value_invariant"},
-    control={"of": "alpha"},
-    control_is="alpha alone, which grows",
+    needs={"flow": wide, "of": ("value_invariant", "score_invariant")},
+    control={"of": ("value_invariant", "key_trace")},
+    control_is="tr(W_K^T W_K) alone in the place of the second difference",
     beyond_paper=True,
+    restated="2026-11-16: drifts are measured against how far alpha and tr(W_K^T W_K) move, not against alpha, beside which the second was too "
+    "small to fail.",
 )
-def two_traces_are_conserved(flow: xr.Dataset, of: str) -> Verdict:
+def two_traces_are_conserved(flow: xr.Dataset, of: tuple) -> Verdict:
     """Both differences of traces keep their initial values.
 
-    Threshold: a drift of at most 1e-9 of alpha, because they are identities of the flow."""
+    Threshold: a drift of at most 1e-4 of what alpha and tr(W_K^T W_K) move by, because they are identities of the flow up to rounding."""
 
-    def drift(name):
-        return (abs(flow[name] - flow[name].isel(record=0)) / flow.alpha.isel(record=0)).max().item()
+    def moved(name):
+        return abs(flow[name] - flow[name].isel(record=0)).max("record")
 
-    return all_of(exactly("drift of the value path", drift(of), at_most=1e-9), exactly("drift of the scores", drift("score_invariant"), at_most=1e-9))
+    values, scores = of
+    return all_of(
+        exactly("drift of the value path", (moved(values) / moved("alpha")).max().item(), at_most=1e-4),
+        exactly("drift of the scores", (moved(scores) / moved("key_trace")).max().item(), at_most=1e-4),
+    )
