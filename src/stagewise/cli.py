@@ -99,6 +99,14 @@ def _parser() -> argparse.ArgumentParser:
     report.add_argument("--out", type=_folder, help="folder for ledger.json, report.html and figures (default: reports in the runs folder)")
     places(report)
 
+    probe = command("probe-attention", _probe, "Attention entropies of a trained language model on worked answers, with and without the reasoning.")
+    probe.add_argument("model", help="a model folder, or a model's id on the hub")
+    probe.add_argument("data", type=Path, help="questions as JSON lines with `question` and `answer`, the result after ####")
+    probe.add_argument("--items", type=int, help="only the first so many questions")
+    probe.add_argument("--places", default="all", help="all places of a text (as the paper), or those of the answer alone")
+    probe.add_argument("--out", type=_folder, help="folder for the results (default: probes in the runs folder)")
+    places(probe)
+
     runs = command("runs", _runs, "List the runs that are stored, and the state of each.")
     runs.add_argument("--json", action="store_true", help="as JSON")
     places(runs)
@@ -326,6 +334,33 @@ def _report(options, _) -> int:
     done = api.reproduce(options.what, options.preset, out=options.out, runs=options.runs, progress=shown(), stored_only=True)
     print(f"report: {done.report}")
     return _defects(done)
+
+
+def _probe(options, _) -> int:
+    """Print a table by layer; keep entropies, summary and pictures."""
+    from stagewise.hub import attention
+    from stagewise.lab.files import write, write_json
+    from stagewise.lab.progress import shown
+    from stagewise.lab.runs import runs_root
+
+    settings = attention.Probe(options.model, options.data, options.items, options.places)
+    name = f"{Path(options.model).name or 'model'}.{options.data.stem}.{options.places}"
+    out = options.out or (options.runs or runs_root()) / "probes" / name
+    found = attention.probe(settings, out, shown())
+    rows = attention.summary(found)
+    write_json(out / "summary.json", {"questions": len(found), "layers": rows})
+    import vl_convert
+
+    drawn = vl_convert.vegalite_to_svg(attention.picture(found, f"{options.model}, {len(found)} questions").to_json())
+    write(out / "entropy.svg", drawn.encode())
+    write(out / "entropy.png", vl_convert.svg_to_png(drawn, scale=2))
+    print(f"{'layer':>5}  " + "  ".join(f"{setup:>17}" for setup in attention.SETUPS) + "   lower when matched [95 %], heads")
+    for row in rows:
+        middle, low, high = row["lower matched"]
+        means = "  ".join(f"{row[setup]:>17.4f}" for setup in attention.SETUPS)
+        print(f"{row['layer']:>5}  {means}   {middle:+.4f} [{low:+.4f}, {high:+.4f}], {row['heads lower matched']} of {row['heads']}")
+    print(f"entropies, summary and pictures: {out}")
+    return 0
 
 
 def print_ledger(entries) -> None:
