@@ -112,6 +112,26 @@ def test_a_request_to_stop_is_taken_while_starting_up(tmp_path, after):
     stopped(process, signal.SIGINT)
 
 
+def test_a_request_lost_in_a_callback_is_remembered_and_not_shown():
+    script = """
+import gc, os, signal
+from stagewise.lab import interrupt
+interrupt.listen()
+def callback(phase, info):
+    if phase == "start":
+        os.kill(os.getpid(), signal.SIGINT)
+gc.callbacks.append(callback)
+gc.collect()
+gc.callbacks.remove(callback)
+try:
+    interrupt.check()
+except KeyboardInterrupt:
+    print("remembered")
+"""
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=120)
+    assert done.stdout == "remembered\n" and done.stderr == "", done.stderr
+
+
 def test_the_ledger_has_the_promised_form(quick):
     for entry in json.loads(quick.ledger.read_text())["claims"]:
         promised = {"id", "paper", "source", "statement", "verdict", "measured", "predicted", "threshold", "reason", "seeds",

@@ -116,7 +116,7 @@ def _measuring(settings: Probe) -> Callable[[Question, int], np.ndarray]:
 def load(name: str):
     """A causal language model and its tokenizer, ready to look at."""
     try:
-        import torch
+        import torch  # noqa: F401  (the models need it)
         from transformers import AutoModelForCausalLM, AutoTokenizer, logging
     except ImportError as error:
         raise Refused(INSTALL) from error
@@ -132,7 +132,6 @@ def load(name: str):
         model = AutoModelForCausalLM.from_pretrained(name, attn_implementation="eager", dtype="auto")
     except Exception as error:  # the library raises many kinds
         raise Refused(f"cannot load the model {name}: {(str(error).splitlines() or [type(error).__name__])[0]}") from error
-    torch.set_grad_enabled(False)
     return model.eval(), tokenizer
 
 

@@ -6,14 +6,16 @@ asks for it between chunks."""
 from __future__ import annotations
 
 import signal
+import sys
 
 _requested = False
 
 
 def listen() -> None:
-    """Take both signals as a request to stop."""
+    """Take both signals as a request to stop; one that is lost in a callback is not shown as an error there."""
     for sent in (signal.SIGINT, signal.SIGTERM):
         signal.signal(sent, _stop)
+    sys.unraisablehook = _unless_requested(sys.unraisablehook)
 
 
 def check() -> None:
@@ -26,3 +28,11 @@ def _stop(*_) -> None:
     global _requested
     _requested = True
     raise KeyboardInterrupt
+
+
+def _unless_requested(show):
+    def hook(lost) -> None:
+        if not (_requested and lost.exc_type is KeyboardInterrupt):
+            show(lost)
+
+    return hook
