@@ -22,19 +22,18 @@ def band(curves: xr.DataArray, name: str) -> pd.DataFrame:
     return table.assign(**{column: table[column].map(lambda v: float(f"{v:.5g}")) for column in ("low", name, "high")})
 
 
-def lines(table: pd.DataFrame, y: str, colour: str, title: str, order: list[str], x: str = "step", **scale) -> alt.LayerChart:
-    """Lines with bands over steps or time; 0 has no place on the logarithmic axis and is left out. `scale` is that of y."""
+def lines(table: pd.DataFrame, y: str, colour: str, title: str, order: list[str], x: str = "step") -> alt.LayerChart:
+    """Lines with bands over steps or time; 0 has no place on the logarithmic axis and is left out."""
     table = table[table[x] > 0]
     across = alt.X(f"{x}:Q", scale=alt.Scale(type="log", nice=False), title=x)
     legend = alt.Legend(symbolType="stroke", symbolOpacity=1, symbolStrokeWidth=2, title=None, orient="bottom", columns=2)
     names = alt.Color(f"{colour}:N", sort=order, legend=legend)
     base = alt.Chart(table, title=title, width=280, height=220)
-    up = alt.Scale(**scale)
     middle = base.mark_line().encode(
-        across, alt.Y(f"{y}:Q", title=y, scale=up), names, alt.StrokeDash(f"{colour}:N", sort=order, legend=None),
+        across, alt.Y(f"{y}:Q", title=y), names, alt.StrokeDash(f"{colour}:N", sort=order, legend=None),
         tooltip=[f"{colour}:N", f"{x}:Q", f"{y}:Q"],
     )  # fmt: skip
-    spread = base.mark_area(opacity=0.2).encode(across, alt.Y("low:Q", title=y, scale=up), alt.Y2("high:Q"), names)
+    spread = base.mark_area(opacity=0.2).encode(across, alt.Y("low:Q", title=y), alt.Y2("high:Q"), names)
     return spread + middle
 
 

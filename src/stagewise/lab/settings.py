@@ -113,3 +113,11 @@ def _tuples(value):
 
 def _name(settings: Any) -> str:
     return getattr(settings, "name", type(settings).__name__)
+
+
+def setting(trajectory: Any, path: str) -> Any:
+    """A setting of the run behind a trajectory, such as `task.samples`; of a study, one that all its cells share."""
+    value = json.loads(trajectory.attrs["settings"])
+    for part in path.split("."):
+        value = value[part]
+    return value

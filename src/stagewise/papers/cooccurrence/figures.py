@@ -44,11 +44,11 @@ def _phases(flow: xr.Dataset, unit: float, x: str) -> alt.Chart:
     return shaded(stripes, axis)
 
 
-def _panel(flow: xr.Dataset, curves: dict[str, xr.DataArray], y: str, title: str, epochs: bool = False, **scale) -> alt.LayerChart:
+def _panel(flow: xr.Dataset, curves: dict[str, xr.DataArray], y: str, title: str, epochs: bool = False) -> alt.LayerChart:
     """Curves of a flow over time, with its phases."""
     unit, x = (1 / RATE, "epoch") if epochs else (speed(flow), "scaled time")
     table = band(_over_time(flow, _named(curves, "curve"), unit, x), y).dropna()
-    drawn = lines(table, y, "curve", title, list(curves), x=x, **scale)
+    drawn = lines(table, y, "curve", title, list(curves), x=x)
     return (_phases(flow, unit, x) + drawn).resolve_scale(color="independent")
 
 

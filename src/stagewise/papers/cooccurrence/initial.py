@@ -38,7 +38,7 @@ def inner_products(w: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
 
 def data(settings, seed: int) -> dict[str, np.ndarray]:
     """The training set and a test set of one seed, and the sizes that the equations read."""
-    task, (_, s1) = settings.task, settings.scales()
+    task = settings.task
     sentences = task.training_set(generator(seed, DATA))
     test = task.sample(generator(seed, EVALUATION), TEST_SEQUENCES)
     return {
@@ -53,7 +53,7 @@ def data(settings, seed: int) -> dict[str, np.ndarray]:
         "seen": (counts(sentences, task.vocabulary) > 0).astype(float),
         "width": float(settings.width),
         "neurons": float(settings.neurons),
-        "speed": s1**2 * settings.width * settings.neurons,
+        "speed": settings.speed,
     }
 
 

@@ -6,17 +6,10 @@ import json
 
 import numpy as np
 
+from stagewise.lab.settings import setting  # noqa: F401  (claims and figures take it from here)
 from stagewise.lazy import xr
 
 BALANCE = 0.05  # C of Lemma 4.3: how far -dG3 keeps from its bounds
-
-
-def setting(flow: xr.Dataset, path: str):
-    """A setting of the run behind a trajectory, such as `task.samples`; of a study, one that all its cells share."""
-    value = json.loads(flow.attrs["settings"])
-    for part in path.split("."):
-        value = value[part]
-    return value
 
 
 def phase(flow: xr.Dataset, name: str) -> xr.Dataset:

@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 import xarray as xr
 
-from stagewise.lab.charts import band, lines, points
+from stagewise.lab.charts import STAGE_TINTS, band, lines, points
 from stagewise.lab.figures import figure
 from stagewise.papers.mixture.experiments import JointTraining, ManyGroups, ThreeStages
 from stagewise.papers.mixture.features import margins
@@ -149,7 +149,7 @@ def losses_through_the_stages(stages: xr.Dataset) -> alt.LayerChart:
     ends = np.concatenate([[0.0], one.ended.values])
     shades = pd.DataFrame({"from": ends[:-1], "to": ends[1:], "stage": one.stages.values})
     shade = alt.Chart(shades).mark_rect(opacity=0.35).encode(
-        x="from:Q", x2="to:Q", color=alt.Color("stage:N", scale=alt.Scale(range=["#f2e6c8", "#e0ecd8", "#dde6f2", "#efe0ea"]), title="stage")
+        x="from:Q", x2="to:Q", color=alt.Color("stage:N", scale=alt.Scale(range=list(STAGE_TINTS)), title="stage")
     )  # fmt: skip
     line = alt.Chart(table, width=620, height=240).mark_line().encode(
         x=alt.X("time:Q", scale=alt.Scale(domain=[0, float(ends[-1])]), title="time"), y=alt.Y("value:Q", title="loss, score"),

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import json
 import math
 
 import numpy as np
 
+from stagewise.lab.settings import setting
 from stagewise.lazy import xr
 from stagewise.papers.mixture import appendix_b
 from stagewise.probes.crossing import first_above, first_below
@@ -39,11 +39,6 @@ def score(trajectory: xr.Dataset, key: str, query: str, head: str = "+") -> xr.D
 def onset(joint: xr.Dataset) -> xr.DataArray:
     """Step at which the query v1 has begun to look for the key c1."""
     return first_above(score(joint, "c1", "v1"), ONSET)
-
-
-def setting(trajectory: xr.Dataset, name: str):
-    """A setting of the run behind a trajectory; of a study, one that all its cells share."""
-    return json.loads(trajectory.attrs["settings"])[name]
 
 
 def score_error(finite: xr.Dataset, infinite: xr.Dataset) -> xr.DataArray:
