@@ -9,6 +9,8 @@
 import os
 import sys
 
+from stagewise import threads
+
 __version__ = "0.1.0"
 
 # Theorems are checked in double precision. Said once, here; jax itself is imported when something first needs it.
@@ -17,10 +19,7 @@ if "jax" in sys.modules:
 else:
     os.environ["JAX_ENABLE_X64"] = "1"
 
-# One thread: programs of this size lose to a second one more than they gain (measured: the same time, an eighth more
-# work), and results repeat bit for bit only with the same number. For large models, set PJRT_NPROC to your cores.
-os.environ.setdefault("PJRT_NPROC", "1")
-os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # the same for numpy's products, whose waiting threads would keep a core busy
+threads.one()
 
 _ROOMS = {
     "run": "stagewise.lab.api",

@@ -9,6 +9,7 @@ from contextlib import redirect_stderr, redirect_stdout
 from io import StringIO
 from pathlib import Path
 
+from stagewise import threads
 from stagewise.errors import Refused, nearest
 
 PRESETS = "quick (a minute a paper), standard (more seeds and sizes) or paper (the paper's own settings); default quick"
@@ -36,6 +37,8 @@ def main(arguments: list[str] | None = None) -> int:
         options, rest = _parser().parse_known_args(arguments)
         if rest and options.act is not _run:
             raise Refused(f"{options.command}: unknown option {rest[0]!r} (see stagewise {options.command} --help)")
+        if getattr(options, "preset", "quick") != "quick":
+            threads.all_cores()
         return options.act(options, rest)
     except Refused as refusal:
         print(f"stagewise: {refusal}", file=sys.stderr)

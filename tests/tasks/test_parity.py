@@ -26,7 +26,10 @@ def test_sequences_obey_the_definition(bits, data, seed, cot, format):
             assert row[-1] == row[secret].sum() % 2
             if cot:
                 b = row[bits:]
-                assert b[0] == 0 and all(b[i + 1] == b[i] ^ row[s] for i, s in enumerate(task.depends_on(secret)))
+                assert b[0] == 0 and all(b[i + 1] == b[i] ^ row[s] for i, s in enumerate(secret))
+        looks = task.depends_on(secret)
+        looks = looks[:, 1:] if cot and format == "code" else looks
+        assert [set(np.flatnonzero(column)) for column in looks.T] == ([{s} for s in secret] if cot else [set(secret)])
 
 
 @pytest.mark.parametrize("bits", [6, 30])

@@ -114,12 +114,13 @@ def reproduce(name: str = "all", preset: str = "quick", *, out: Path | str | Non
     root = make_folder(Path(runs) if runs else runs_root())
     target = make_folder(Path(out) if out else root / "reports" / f"{name}.{preset}")
     from stagewise.lab.engine import run_all
-    from stagewise.lab.ledger import experiments_for, experiments_of, judge_all, to_json
+    from stagewise.lab.ledger import experiments_for, experiments_of, judge_all, missing, to_json
     from stagewise.lab.report import write
 
     papers = [catalogue.papers()[paper] for paper in dict.fromkeys(claim.paper for claim in claims)]
     wanted = experiments_for(claims, preset)
-    needed_by = {figure: experiments_of(figure.needs_at(preset)) for paper in papers for figure in paper.figures().values()}
+    figures = [figure for paper in papers for figure in paper.figures().values() if not missing(figure.needs_at(preset))]
+    needed_by = {figure: experiments_of(figure.needs_at(preset)) for figure in figures}
     if len(claims) == 1:
         needed_by = {figure: needs for figure, needs in needed_by.items() if set(needs) <= set(wanted)}
     wanted += [e for needs in needed_by.values() for e in needs]

@@ -22,6 +22,7 @@ from stagewise.lab.runs import Block, blocks
 from stagewise.training.program import Program
 
 SECONDS_BETWEEN_CHECKPOINTS = 5.0
+SHARE_OF_TIME = 0.05  # that writing checkpoints may take
 MOST_LANES = 256  # that run side by side, unless a program takes fewer
 
 
@@ -145,7 +146,7 @@ def _compute_locked(program: Program, group: list[Block], progress: Silent) -> d
         block.prepare()
     state, kept, chunk, spent = _resume(program, group, progress)
     lanes = [block.last - block.first for block in group]
-    saved = started = time.monotonic()
+    saved, wait = (started := time.monotonic()), SECONDS_BETWEEN_CHECKPOINTS
     progress.resume(chunk)
     try:
         while chunk < program.chunks and not program.finished(state):
@@ -155,9 +156,10 @@ def _compute_locked(program: Program, group: list[Block], progress: Silent) -> d
             state, kept, chunk = jax.tree.map(np.asarray, advanced), [*kept, records], chunk + 1
             stage, steps = program.describe(chunk - 1)
             progress.advance(stage, steps * sum(lanes), time.monotonic() - before)
-            if time.monotonic() - saved > SECONDS_BETWEEN_CHECKPOINTS:
-                _checkpoint(group, lanes, state, kept, chunk, spent + time.monotonic() - started)
+            if (now := time.monotonic()) - saved > wait:
+                _checkpoint(group, lanes, state, kept, chunk, spent + now - started)
                 saved = time.monotonic()
+                wait = max(SECONDS_BETWEEN_CHECKPOINTS, (saved - now) / SHARE_OF_TIME)
     except KeyboardInterrupt:
         if kept:
             _checkpoint(group, lanes, state, kept, chunk, spent + time.monotonic() - started)
@@ -168,7 +170,7 @@ def _compute_locked(program: Program, group: list[Block], progress: Silent) -> d
     records = {name: _at_full_length(np.concatenate([part[name] for part in kept], 1), program.records) for name in kept[0]}
     outcomes, fresh = program.outcomes(state), {}
     for block, lane in zip(group, _lanes(lanes)):
-        mine, ended, final = ({name: array[lane] for name, array in part.items()} for part in (records, outcomes, _flatten(state)))
+        mine, ended, final = ({name: array[lane] for name, array in part.items()} for part in (records, outcomes, _flatten(program.final(state))))
         fresh[block.folder] = label(program, mine, ended, block)
         block.finish(fresh[block.folder], final, seconds / len(group))
     return fresh

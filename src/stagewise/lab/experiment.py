@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar, Mapping
 
 from stagewise.errors import Refused, nearest, require
@@ -83,14 +83,23 @@ class Plan:
 
     experiment: type[Experiment]
     changes: Mapping[str, Any]
+    by_preset: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
 
     def at(self, preset: str) -> Experiment:
         check_preset(preset)
-        return override(self.experiment(), dict(self.experiment.presets.get(preset, {})) | dict(self.changes))
+        changes = dict(self.experiment.presets.get(preset, {})) | dict(self.changes) | dict(self.by_preset.get(preset, {}))
+        return override(self.experiment(), changes)
 
     def but(self, **changes: Any) -> Plan:
-        """The same plan with other settings on top."""
-        return Plan(self.experiment, dict(self.changes) | changes)
+        """The same plan with other settings on top, at every preset."""
+        kept = {preset: {path: v for path, v in mine.items() if path not in changes} for preset, mine in self.by_preset.items()}
+        return Plan(self.experiment, dict(self.changes) | changes, kept)
+
+    def where(self, **by_preset: Mapping[str, Any]) -> Plan:
+        """The same plan with other settings at some presets: plan.where(quick={"steps": 100})."""
+        for preset in by_preset:
+            check_preset(preset)
+        return Plan(self.experiment, self.changes, dict(self.by_preset) | by_preset)
 
     @property
     def name(self) -> str:

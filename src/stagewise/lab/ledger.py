@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Iterable, Mapping
 
 from stagewise.lab.claims import Claim
 from stagewise.lab.experiment import Experiment
-from stagewise.lab.statistics import HOLDS, Interval, Verdict
+from stagewise.lab.statistics import HOLDS, UNTESTED, Interval, Verdict
 from stagewise.lab.study import Grid
 
 if TYPE_CHECKING:
@@ -74,9 +74,15 @@ def experiments_of(needs: Mapping[str, Any]) -> list[Experiment]:
     return found
 
 
+def missing(needs: Mapping[str, Any]) -> bool:
+    """Whether a need is left to a larger preset."""
+    return any(need is None for need in needs.values())
+
+
 def experiments_for(claims: Iterable[Claim], preset: str) -> list[Experiment]:
     """Everything that the claims and their controls need."""
-    return [e for claim in claims for control in (False, True) for e in experiments_of(claim.needs_at(preset, control))]
+    tested = [claim for claim in claims if not missing(claim.needs_at(preset))]
+    return [e for claim in tested for control in (False, True) for e in experiments_of(claim.needs_at(preset, control))]
 
 
 def judge_all(claims: Iterable[Claim], preset: str, root: Path, runs: Runs) -> list[Entry]:
@@ -87,6 +93,9 @@ def judge_all(claims: Iterable[Claim], preset: str, root: Path, runs: Runs) -> l
 def _judge(claim: Claim, preset: str, root: Path, runs: Runs) -> Entry:
     began = time.monotonic()
     needs = claim.needs_at(preset)
+    if missing(needs):
+        verdict = Verdict(UNTESTED, {}, 0, f"it takes more than preset {preset} has: try --preset standard")
+        return Entry(claim, verdict, verdict, preset, 0.0, ())
     used = [runs[experiment] for experiment in experiments_of(needs)]
     folders = tuple(dict.fromkeys(str(f.relative_to(root)) for run in used for f in run.folders))
     try:

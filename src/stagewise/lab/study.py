@@ -76,6 +76,21 @@ class Grid:
         return nested[0]
 
 
+@dataclass(frozen=True)
+class Later:
+    """A plan or study that is too much for preset quick: there it is missing, and what needs it is not tested or drawn."""
+
+    need: Plan | Study
+
+    def at(self, preset: str) -> Experiment | Grid | None:
+        check_preset(preset)
+        return None if preset == "quick" else self.need.at(preset)
+
+    def but(self, **changes: Any) -> Later:
+        return Later(self.need.but(**changes))
+
+
 def filled(needs: Mapping[str, Any], preset: str) -> dict[str, Any]:
-    """Needs of a claim or figure with the preset filled in: plans become experiments, studies grids, the rest stays."""
-    return {name: need.at(preset) if isinstance(need, (Plan, Study)) else need for name, need in needs.items()}
+    """Needs of a claim or figure with the preset filled in: plans become experiments, studies grids,
+    what is for later presets None, and the rest stays."""
+    return {name: need.at(preset) if isinstance(need, (Plan, Study, Later)) else need for name, need in needs.items()}

@@ -7,12 +7,13 @@ import numpy as np
 TINY = 1e-9
 
 
-def entropies(pattern: np.ndarray) -> np.ndarray:
+def entropies(pattern, numpy=np):
     """Entropy of each query's attention over log of how many it could look at, 1 for uniform and 0 for one-hot.
 
-    `pattern` is [..., query, key], causal; the result is [..., query - 1]: the first query has no choice and is left out."""
-    each = -np.sum(pattern * np.log(pattern + TINY), axis=-1)[..., 1:]
-    return each / np.log(np.arange(2, pattern.shape[-2] + 1))
+    `pattern` is [..., query, key], causal; the result is [..., query - 1]: the first query has no choice and is left out.
+    Inside compiled code `numpy` is jax.numpy."""
+    each = -numpy.sum(pattern * numpy.log(pattern + TINY), axis=-1)[..., 1:]
+    return each / numpy.log(numpy.arange(2, pattern.shape[-2] + 1, dtype=pattern.dtype))
 
 
 def normalised_entropy(pattern: np.ndarray, queries: np.ndarray | None = None) -> np.ndarray:

@@ -11,7 +11,7 @@ from stagewise.errors import require
 from stagewise.lazy import jnp
 
 if TYPE_CHECKING:
-    from jaxtyping import Array, Int
+    from jaxtyping import Array, Int, Integer
 
 MOST_BITS_TO_ENUMERATE = 20  # up to here training and validation inputs are disjoint parts of the whole cube
 
@@ -86,22 +86,38 @@ class Parity:
             drawn = ((codes[:, None] >> np.arange(self.bits)) & 1).astype(np.int8)
             return drawn[:training], drawn[training:]
         held_out = rng.integers(0, 2, (validation, self.bits), dtype=np.int8)
-        known, kept = {row.tobytes() for row in held_out}, []
+        known, kept = {row.tobytes() for row in held_out}, [np.zeros((0, self.bits), np.int8)]
         while (missing := training - sum(map(len, kept))) > 0:
             drawn = rng.integers(0, 2, (missing, self.bits), dtype=np.int8)
             kept.append(drawn[[row.tobytes() not in known for row in drawn]] if self.bits <= 50 else drawn)
         return np.concatenate(kept), held_out
 
-    def spell(self, inputs: Int[Array, "batch bits"], secret: Int[Array, " k"]) -> Batch:
-        """The sequences of given inputs, and their labels."""
-        inputs = jnp.asarray(inputs, int)
-        sums = jnp.cumsum(inputs[:, secret], axis=1) % 2
-        separator = jnp.zeros((len(inputs), 1), int)
-        if self.chain_of_thought:
-            labels = sums if self.format == "paper" else jnp.concatenate([separator, sums], 1)
-            return Batch(jnp.concatenate([inputs, separator, sums[:, :-1]], 1), labels)
-        return Batch(jnp.concatenate([inputs, separator], 1) if self.format == "paper" else inputs, sums[:, -1:])
+    @property
+    def separated(self) -> bool:
+        """Whether a 0 that is no answer stands between the bits and the answers."""
+        return self.format == "paper"
 
-    def depends_on(self, secret: Int[Array, " k"]) -> np.ndarray:
-        """The one input each partial sum needs besides its predecessor: what attention ought to find."""
-        return np.asarray(secret)
+    def sums(self, secret: np.ndarray) -> np.ndarray:
+        """Which bits each answer adds up: [bits, answers] of zeros and ones."""
+        marks = np.zeros((self.bits, self.secret_size), np.int8)
+        for step, place in enumerate(secret):
+            marks[place, step:] = 1
+        if not self.chain_of_thought:
+            return marks[:, -1:]
+        return marks if self.separated else np.concatenate([np.zeros_like(marks[:, :1]), marks], 1)
+
+    def depends_on(self, secret: np.ndarray) -> np.ndarray:
+        """Which bits each answer needs besides the answers before it, [bits, answers]: what attention ought to find."""
+        sums = self.sums(secret)
+        return np.abs(np.diff(sums, axis=1, prepend=0))
+
+    def spell(self, inputs: Int[Array, "batch bits"], secret: np.ndarray) -> Batch:
+        """The sequences of given inputs, and their labels."""
+        return spell(jnp.asarray(inputs), jnp.asarray(self.sums(secret)), self.separated)
+
+
+def spell(inputs: Integer[Array, "batch bits"], sums: Integer[Array, "bits answers"], separated: bool) -> Batch:
+    """Sequences whose answers are parities of marked bits: every answer but the last is read on. Sums may differ from lane to lane."""
+    labels = jnp.matmul(inputs.astype(jnp.float32), sums.astype(jnp.float32)).astype(jnp.int32) % 2
+    separator = [jnp.zeros((len(inputs), 1), jnp.int32)] if separated else []
+    return Batch(jnp.concatenate([inputs.astype(jnp.int32), *separator, labels[:, :-1]], 1), labels)

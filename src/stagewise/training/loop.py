@@ -1,14 +1,16 @@
 """Discrete training: steps are scanned, lanes are vmapped, records come on a schedule.
 
 One compilation serves every schedule: a chunk is a scan over a fixed number of records, and between two
-records runs a loop whose length is an argument. The last chunk is padded with gaps of no steps."""
+records runs a loop whose length is an argument. The last chunk is padded with gaps of no steps. Where one lane fills the
+machine, lanes follow one another (`one_by_one`), and one that is done costs nothing more."""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from typing import Any, Iterator
 
 import jax
 import jax.numpy as jnp
@@ -16,9 +18,9 @@ import numpy as np
 from jax import lax
 from jaxtyping import Array, Bool, Int, Key
 
+from stagewise import threads
 from stagewise.training.program import DATA, EVALUATION, Program, Records, State, stream
 
-RECORDS_PER_CHUNK = 16
 NEVER = -1
 OUTCOMES = ("diverged_at", "done_at")
 
@@ -45,10 +47,20 @@ class Rule(ABC):
         """The labels along those dimensions."""
 
     stops = False
+    one_by_one = False
+    records_per_chunk = 16
 
     def done(self, measured: dict[str, Array], numbers: dict[str, Array]) -> Bool[Array, ""]:
         """Whether a lane needs no more training; asked at every record where `stops` is true."""
         raise NotImplementedError
+
+    def ends(self, weights: Any, numbers: dict[str, Array]) -> dict[str, Array]:
+        """What is measured once, on a lane's final weights; `dims` has its dimensions too."""
+        return {}
+
+    def final(self, state: State) -> State:
+        """What of the final state is kept in a run's folder."""
+        return state
 
 
 def begin(weights: Any, numbers: dict[str, np.ndarray], seeds: Int[np.ndarray, " lane"]) -> State:
@@ -73,34 +85,37 @@ class Training(Program):
 
     @property
     def chunks(self) -> int:
-        return -(-len(self.schedule) // RECORDS_PER_CHUNK)
+        return -(-len(self.schedule) // self.rule.records_per_chunk)
 
     @property
     def records(self) -> int:
         return len(self.schedule)
 
     def _steps(self, chunk: int) -> np.ndarray:
-        first = chunk * RECORDS_PER_CHUNK
-        return np.array(self.schedule[first : first + RECORDS_PER_CHUNK])
+        """The steps that a chunk records, after the one it begins at."""
+        first, size = chunk * self.rule.records_per_chunk, self.rule.records_per_chunk
+        return np.array([self.schedule[first - 1] if chunk else 0, *self.schedule[first : first + size]])
 
     def advance(self, state: State, chunk: int) -> tuple[State, Records]:
-        steps = self._steps(chunk)
-        before = self.schedule[chunk * RECORDS_PER_CHUNK - 1] if chunk else 0
-        gaps = np.diff(steps, prepend=before)
-        padded = np.concatenate([gaps, np.zeros(RECORDS_PER_CHUNK - len(gaps), int)])
-        state, records = _advance(self.rule, state, padded)
-        return state, {name: np.moveaxis(np.asarray(r), 0, 1)[:, : len(steps)] for name, r in records.items()}
+        gaps = np.diff(self._steps(chunk))
+        padded = np.concatenate([gaps, np.zeros(self.rule.records_per_chunk - len(gaps), int)])
+        advance = _advance_one_by_one if self.rule.one_by_one else _advance
+        state, records = advance(self.rule, state, padded)
+        return state, {name: np.moveaxis(np.asarray(r), 0, 1)[:, : len(gaps)] for name, r in records.items()}
 
     def finished(self, state: State) -> bool:
         return self.rule.stops and bool(np.all((state["done_at"] != NEVER) | (state["diverged_at"] != NEVER)))
 
     def outcomes(self, state: State) -> Records:
-        return {name: np.asarray(state[name]) for name in OUTCOMES}
+        ends = [self.rule.ends(lane["weights"], lane["numbers"]) for lane in _lanes(state)]
+        return {name: np.asarray(state[name]) for name in OUTCOMES} | {name: np.stack([one[name] for one in ends]) for name in ends[0]}
+
+    def final(self, state: State) -> State:
+        return self.rule.final(state)
 
     def describe(self, chunk: int) -> tuple[str, int]:
-        last = min(len(self.schedule), (chunk + 1) * RECORDS_PER_CHUNK) - 1
-        first = chunk * RECORDS_PER_CHUNK - 1
-        return "training", self.schedule[last] - (self.schedule[first] if chunk else 0)
+        steps = self._steps(chunk)
+        return "training", int(steps[-1] - steps[0])
 
     def labels(self):
         named = {name: ((name,), np.asarray(values)) for name, values in self.rule.coords.items()}
@@ -134,6 +149,51 @@ def _advance(rule: Rule, state: State, gaps: Int[Array, " record"]) -> tuple[Sta
             done = jax.vmap(rule.done)(measured, state["numbers"])
             state = state | {"done_at": _first(state["done_at"], done, state["step"])}
         return state, measured
+
+    return lax.scan(record, state, gaps)
+
+
+def _advance_one_by_one(rule: Rule, state: State, gaps: np.ndarray) -> tuple[State, dict[str, np.ndarray]]:
+    """The same for lanes that follow one another, one on each of XLA's threads. `last` is what was recorded last: a lane that is
+    done repeats it."""
+
+    def advance(lane: State):
+        if "last" not in lane:
+            shapes = jax.eval_shape(rule.measure, lane["weights"], lane["numbers"], jax.random.key(0))
+            lane["last"] = jax.tree.map(lambda leaf: np.zeros(leaf.shape, leaf.dtype), shapes)
+        return jax.tree.map(np.asarray, _advance_lane(rule, lane, gaps))
+
+    lanes = _lanes(state)
+    moved = [advance(next(lanes))]  # the first compiles, for all
+    with ThreadPoolExecutor(threads.count()) as pool:
+        moved += pool.map(advance, lanes)
+    states, records = zip(*moved)
+    return jax.tree.map(lambda *leaves: np.stack(leaves), *states), jax.tree.map(lambda *leaves: np.stack(leaves, 1), *records)
+
+
+def _lanes(state: State) -> Iterator[State]:
+    return (jax.tree.map(lambda leaf: np.asarray(leaf[i]), state) for i in range(len(state["seed"])))
+
+
+@partial(jax.jit, static_argnums=0)
+def _advance_lane(rule: Rule, state: State, gaps: Int[Array, " record"]) -> tuple[State, dict[str, Array]]:
+    data_key, evaluation_key = stream(state["seed"], DATA), stream(state["seed"], EVALUATION)
+
+    def step(_, state):
+        moved = rule.step(state["weights"], state["numbers"], jax.random.fold_in(data_key, state["step"]))
+        return state | {"weights": moved, "step": state["step"] + 1}
+
+    def train_and_measure(state, gap):
+        state = lax.fori_loop(0, gap, step, state)
+        measured = rule.measure(state["weights"], state["numbers"], jax.random.fold_in(evaluation_key, state["step"]))
+        broken, done = ~_all_finite(state["weights"]), rule.stops and rule.done(measured, state["numbers"])
+        ended = {"diverged_at": _first(state["diverged_at"], broken, state["step"]), "done_at": _first(state["done_at"], done, state["step"])}
+        return state | ended | {"last": measured}
+
+    def record(state, gap):
+        ended = (state["done_at"] != NEVER) | (state["diverged_at"] != NEVER)
+        state = lax.cond(ended, lambda state, _: state, train_and_measure, state, gap)
+        return state, state["last"]
 
     return lax.scan(record, state, gaps)
 

@@ -44,6 +44,10 @@ class Program(ABC):
     def outcomes(self, state: State) -> Records:
         """How each lane ended: arrays of shape (lane, ...)."""
 
+    def final(self, state: State) -> State:
+        """What of the last state is kept in a run's folder, for `Experiment.model`."""
+        return state
+
     @abstractmethod
     def describe(self, chunk: int) -> tuple[str, int]:
         """The stage that a chunk belongs to, and how many steps it takes a lane (0 where a solver decides)."""

@@ -1,0 +1,41 @@
+"""GPT-2 weights there and back: Hugging Face's names, and folders that its library loads."""
+
+from __future__ import annotations
+
+import jax.numpy as jnp
+import numpy as np
+
+from stagewise.models.gpt import GPT
+
+
+def to_hugging_face(model: GPT) -> dict[str, np.ndarray]:
+    """The weights under Hugging Face's names for GPT2LMHeadModel; its head is tied to the embedding."""
+    named = {"transformer.wte.weight": model.wte, "transformer.wpe.weight": model.wpe,
+             "transformer.ln_f.weight": model.ln_f_weight, "transformer.ln_f.bias": model.ln_f_bias}  # fmt: skip
+    for name, stacked in model.weights().items():
+        if name.startswith(("ln_1", "ln_2", "attn", "mlp")):
+            for layer in range(model.layers):
+                named[f"transformer.h.{layer}.{_dotted(name)}"] = stacked[layer]
+    return {name: np.asarray(value) for name, value in named.items()}
+
+
+def from_hugging_face(named: dict[str, np.ndarray], heads: int) -> GPT:
+    """A GPT of the weights of a GPT2LMHeadModel, by its names."""
+    layers = len({name.split(".")[2] for name in named if name.startswith("transformer.h.")})
+    fields = {}
+    for name in GPT.__dataclass_fields__:
+        if name in ("wte", "wpe"):
+            fields[name] = jnp.asarray(named[f"transformer.{name}.weight"])
+        elif name.startswith("ln_f"):
+            fields[name] = jnp.asarray(named[f"transformer.{_dotted(name)}"])
+        elif name != "heads":
+            fields[name] = jnp.stack([jnp.asarray(named[f"transformer.h.{layer}.{_dotted(name)}"]) for layer in range(layers)])
+    return GPT(**fields, heads=heads)
+
+
+def _dotted(name: str) -> str:
+    """attn_c_proj_weight -> attn.c_proj.weight, ln_1_bias -> ln_1.bias."""
+    part, _, kind = name.rpartition("_")
+    for room in ("attn_", "mlp_"):
+        part = part.replace(room, room[:-1] + ".", 1) if part.startswith(room) else part
+    return f"{part}.{kind}"

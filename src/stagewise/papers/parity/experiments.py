@@ -1,0 +1,286 @@
+"""The parity paper's training runs. Studies over them are in `studies.py`."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Literal
+
+from stagewise.errors import Refused, require
+from stagewise.lab.experiment import Experiment
+from stagewise.models.sizes import Shape
+from stagewise.tasks.parity import MOST_BITS_TO_ENUMERATE, Parity
+
+GROWTH = 0.02  # evaluations follow each other at this share of the steps so far, and never faster than `evaluate_every`
+
+
+@dataclass(frozen=True)
+class Training(Experiment):
+    """A GPT-2 learns parity by Adam, with linear decay, until it is right on every validation input or the samples are used up.
+
+    At preset `paper` a run with a chain of thought takes seconds to minutes, one without minutes to hours."""
+
+    task: Parity = Parity()
+    gpt: Shape = Shape()
+    answers: int = 0  # that a program for chains of thought has room for, if more than the task has
+    batch: int = 512
+    learning_rate: float = 1e-4
+    samples: int = 10_000_000  # the budget; repeated ones count
+    decay_samples: int = 0  # over which the rate falls to zero; 0: over the budget
+    training_set: int = 0  # how many inputs are used again and again; 0: fresh ones every step
+    plain_samples: int = 0  # that come first and have their answer without the chain of thought
+    validation: int = 2048
+    evaluate_every: int = 4  # steps
+    dropout: float = 0.0
+    clip: float = 1.0
+    scale: float = 0.02  # of the initial weights
+    embedding_scale: float = 0.02
+    goal: float = 1.0  # the exact match that counts as solved
+    until: Literal["solved", "end"] = "solved"
+
+    name = "parity.training"
+    presets = {
+        "quick": {"task.bits": 16, "gpt.width": 64, "batch": 128, "learning_rate": 1e-3, "scale": 0.067, "embedding_scale": 0.2, "samples": 200_000,
+                  "validation": 512},
+        "standard": {"task.bits": 20, "gpt.width": 64, "batch": 256, "learning_rate": 1e-3, "scale": 0.067, "embedding_scale": 0.2,
+                     "samples": 2_000_000},
+        "paper": {"learning_rate": 6e-5, "seeds": 1},
+    }  # fmt: skip
+
+    def __post_init__(self):
+        super().__post_init__()
+
+        def between(setting, low, high):
+            value = getattr(self, setting)
+            require(low <= value <= high, f"{self.name}: {setting} must lie between {low:g} and {high:g}, not {value:g} (set --{setting})")
+
+        for setting, low, high in (("batch", 1, 10**6), ("samples", 1, 10**10), ("decay_samples", 0, 10**10), ("training_set", 0, 10**8), ("answers", 0, 10**4),
+                                   ("validation", 1, 10**6), ("evaluate_every", 1, 10**6), ("plain_samples", 0, 10**10), ("goal", 0.5, 1)):  # fmt: skip
+            between(setting, low, high)
+        for setting, most in (("learning_rate", 1), ("clip", 1e9), ("scale", 10), ("embedding_scale", 10)):
+            value = getattr(self, setting)
+            require(0 < value <= most, f"{self.name}: {setting} must be positive and at most {most:g}, not {value:g} (set --{setting})")
+        require(0 <= self.dropout < 1, f"{self.name}: dropout must lie in [0, 1), not {self.dropout:g} (set --dropout)")
+        require(
+            self.samples >= self.batch,
+            f"{self.name}: a budget of {self.samples} samples is smaller than one batch of {self.batch} (set --samples or --batch)",
+        )
+        require(
+            self.training_set == 0 or self.training_set >= self.batch,
+            f"{self.name}: {self.training_set} training inputs do not fill a batch of {self.batch} (set --training_set or --batch)",
+        )
+        if self.task.bits <= MOST_BITS_TO_ENUMERATE:
+            there, wanted = 2**self.task.bits, self.validation + max(self.training_set, self.batch)
+            require(wanted <= there, f"{self.name}: {self.task.bits} bits have {there} inputs, too few for {wanted} (set --validation, --training_set or --task.bits)")
+
+    @property
+    def room(self) -> int:
+        """How many answers the program has."""
+        return max(self.answers if self.task.chain_of_thought else 0, len(self.task.asked))
+
+    @property
+    def shape(self) -> Shape:
+        return replace(self.gpt, positions=max(self.gpt.positions, self.task.bits + self.task.separated + self.room - 1))
+
+    @property
+    def pool(self) -> int:
+        """How many training inputs are kept: the set, or all that are not for validation where they can be listed."""
+        if self.training_set or self.task.bits > MOST_BITS_TO_ENUMERATE:
+            return self.training_set
+        return 2**self.task.bits - self.validation
+
+    def steps(self) -> tuple[int, ...]:
+        """When the model is evaluated."""
+        found, last = [0], self.samples // self.batch
+        while found[-1] < last:
+            found.append(min(last, found[-1] + max(1, round(GROWTH * found[-1] / self.evaluate_every)) * self.evaluate_every))
+        return tuple(found)
+
+    def program(self):
+        from stagewise.papers.parity.learning import Learning
+        from stagewise.training.loop import Training as Loop
+
+        rule = Learning(self.shape, self.task.bits, self.room, self.task.separated, self.batch, self.clip, self.dropout, self.pool,
+                        self.training_set > 0)  # fmt: skip
+        return Loop(rule, self.steps())
+
+    def start(self, seeds):
+        from stagewise.papers.parity.start import start
+
+        return start(self, seeds)
+
+    def model(self, state):
+        from stagewise.models.gpt import GPT
+
+        return GPT(**state["weights"], heads=self.gpt.heads)
+
+
+@dataclass(frozen=True)
+class ThreeSteps(Experiment):
+    """Theorem 3's network: three steps of stochastic gradient descent, in the table form. A second or so a seed.
+
+    Both first rates are sqrt(128 m n^2 signal), so that the score on the secret becomes `signal` where the place is n."""
+
+    task: Parity = Parity(bits=10, secret_size=3)
+    dimension: int = 0  # of the embeddings; 0: orthogonal ones, the limit of many dimensions
+    neurons: int = 400  # m, of 2m
+    batch: int = 20_000
+    epsilon: float = 1.0
+    signal: float = 60.0
+    last_rate: Literal["repaired", "assumption2"] = "repaired"  # 16 m epsilon / 3, or 4 k epsilon / 3
+    loss: Literal["hinge", "linear"] = "hinge"
+    tested: int = 4096  # sequences, or all there are
+
+    name = "parity.three_steps"
+    presets = {
+        "quick": {"neurons": 200, "batch": 8000, "tested": 1024},
+        "standard": {"task.bits": 20, "task.secret_size": 5, "dimension": 4096, "batch": 40_000, "signal": 90.0},
+        "paper": {"task.bits": 20, "task.secret_size": 5, "dimension": 4096, "batch": 40_000, "signal": 90.0, "seeds": 16},
+    }
+
+    def __post_init__(self):
+        super().__post_init__()
+        for setting, low, high in (("dimension", 0, 10**6), ("neurons", 1, 10**5), ("batch", 1, 10**7), ("tested", 1, 10**6)):
+            value = getattr(self, setting)
+            require(low <= value <= high, f"{self.name}: {setting} must lie between {low} and {high}, not {value} (set --{setting})")
+        for setting in ("epsilon", "signal"):
+            value = getattr(self, setting)
+            require(0 < value <= 1e6, f"{self.name}: {setting} must be positive and at most 10^6, not {value} (set --{setting})")
+        require(self.task.format == "paper", f"{self.name}: the theory has the paper's format, not {self.task.format!r} (set --task.format)")
+
+    def rates(self) -> tuple[float, float, float]:
+        """eta0, eta1, eta2."""
+        first = (128 * self.neurons * self.task.bits**2 * self.signal) ** 0.5
+        last = 16 * self.neurons / 3 if self.last_rate == "repaired" else 4 * self.task.secret_size / 3
+        return first, first, last * self.epsilon
+
+    def program(self):
+        from stagewise.papers.parity import three_steps
+
+        return three_steps.ThreeSteps(replace(self, seeds=1))
+
+    def start(self, seeds):
+        from stagewise.papers.parity import three_steps
+
+        return three_steps.start(self, seeds)
+
+    def model(self, state):
+        raise Refused(f"{self.name} gives no model: its weights are combinations of embeddings")
+
+
+@dataclass(frozen=True)
+class Identities(ThreeSteps):
+    """Three steps with plain weights by automatic differentiation, with tables, and by the lemmas' formulas, side by side."""
+
+    task: Parity = Parity(bits=6, secret_size=3)
+    dimension: int = 128
+    neurons: int = 8
+    batch: int = 64
+    epsilon: float = 30.0
+    signal: float = 5.0
+    loss: Literal["hinge", "linear"] = "linear"
+    seeds: int = 4
+
+    name = "parity.identities"
+    presets = {"quick": {}, "standard": {"seeds": 8}, "paper": {"seeds": 8}}
+
+    def program(self):
+        from stagewise.papers.parity.identities import DIMS, measure
+        from stagewise.training.once import Once
+
+        return Once(measure, replace(self, seeds=1), tuple(DIMS.items()))
+
+    def start(self, seeds):
+        return {"seed": seeds}
+
+
+@dataclass(frozen=True)
+class Construction(Experiment):
+    """Theorem 1's explicit weights, run on random inputs, or on all if they are few. Nothing is trained."""
+
+    task: Parity = Parity(bits=30, secret_size=8, chain_of_thought=False)
+    dimension: int = 256
+    seeds: int = 8
+    tested: int = 4096  # inputs, or all there are
+
+    name = "parity.construction"
+    presets = {"quick": {"tested": 1024}, "standard": {"seeds": 16}, "paper": {"seeds": 16}}
+
+    def __post_init__(self):
+        super().__post_init__()
+        require(1 <= self.dimension <= 10**6, f"{self.name}: dimension must lie between 1 and 10^6, not {self.dimension} (set --dimension)")
+        require(not self.task.chain_of_thought, f"{self.name}: Theorem 1 has no chain of thought (set --task.chain_of_thought False)")
+        require(self.task.bits >= 2, f"{self.name}: Theorem 1 needs two bits at least (set --task.bits)")
+
+    def inputs(self, rng):
+        """What it is run on."""
+        import numpy as np
+
+        if 2**self.task.bits <= self.tested:
+            return (np.arange(2**self.task.bits)[:, None] >> np.arange(self.task.bits)) & 1
+        return rng.integers(0, 2, (self.tested, self.task.bits))
+
+    def program(self):
+        from stagewise.papers.parity.construction import DIMS, PRECISIONS, measure
+        from stagewise.training.once import Once
+
+        return Once(measure, replace(self, seeds=1), tuple(DIMS.items()), (("precision", PRECISIONS),))
+
+    def start(self, seeds):
+        return {"seed": seeds}
+
+    def model(self, state):
+        raise Refused(f"{self.name} trains nothing: there is no model to give out")
+
+
+@dataclass(frozen=True)
+class Rounded(ThreeSteps):
+    """The network of Theorem 3 after its three steps, with weights and activations rounded to a few bits."""
+
+    dimension: int = 512
+    neurons: int = 200
+    batch: int = 4000
+    epsilon: float = 30.0
+    loss: Literal["hinge", "linear"] = "linear"
+
+    name = "parity.rounded"
+    presets = {"quick": {"seeds": 6, "neurons": 100, "batch": 2000, "tested": 256}, "standard": {}, "paper": {}}
+
+    def program(self):
+        from stagewise.papers.parity.rounded import DIMS, PRECISIONS, measure
+        from stagewise.training.once import Once
+
+        return Once(measure, replace(self, seeds=1), tuple(DIMS.items()), (("precision", PRECISIONS),))
+
+    def start(self, seeds):
+        return {"seed": seeds}
+
+
+@dataclass(frozen=True)
+class Embeddings(Experiment):
+    """Random sign embeddings: inner products against the bounds of Lemmas 30 and 31. Nothing is trained."""
+
+    places: int = 33  # n + k
+    secret_size: int = 3
+    dimension: int = 512
+    seeds: int = 100
+
+    name = "parity.embeddings"
+    presets = {"quick": {}, "standard": {"seeds": 400}, "paper": {"seeds": 400}}
+
+    def __post_init__(self):
+        super().__post_init__()
+        for setting, high in (("places", 10**4), ("secret_size", self.places), ("dimension", 10**6)):
+            value = getattr(self, setting)
+            require(1 <= value <= high, f"{self.name}: {setting} must lie between 1 and {high}, not {value} (set --{setting})")
+
+    def program(self):
+        from stagewise.papers.parity.orthogonality import DIMS, measure
+        from stagewise.training.once import Once
+
+        return Once(measure, replace(self, seeds=1), tuple(DIMS.items()))
+
+    def start(self, seeds):
+        return {"seed": seeds}
+
+    def model(self, state):
+        raise Refused(f"{self.name} trains nothing: there is no model to give out")

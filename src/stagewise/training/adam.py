@@ -1,0 +1,32 @@
+"""Adam with clipped gradients and a rate that falls linearly to zero, its state a dict like all others."""
+
+from __future__ import annotations
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import optax
+from jaxtyping import Array, Float, Int
+
+Weights = dict[str, Array]
+AdamState = dict  # "count", "mean" and "square": the steps taken, and the moments of every weight
+
+
+def begin(weights: Weights) -> AdamState:
+    """The state before the first step, on the host."""
+    zeros = {name: np.zeros_like(value) for name, value in weights.items()}
+    return {"count": np.zeros((), np.int32), "mean": zeros, "square": dict(zeros)}
+
+
+def step(weights: Weights, gradients: Weights, state: AdamState, rate: Float[Array, ""], clip: float) -> tuple[Weights, AdamState]:
+    """One step of Adam (0.9, 0.999, 1e-8, no weight decay), after scaling gradients down to norm `clip`."""
+    gradients, _ = optax.clip_by_global_norm(clip).update(gradients, optax.EmptyState())
+    before = optax.ScaleByAdamState(state["count"], state["mean"], state["square"])
+    moves, after = optax.scale_by_adam().update(gradients, before)
+    moved = jax.tree.map(lambda w, move: w - rate.astype(w.dtype) * move, weights, moves)
+    return moved, {"count": after.count, "mean": after.mu, "square": after.nu}
+
+
+def linear_decay(rate: Float[Array, ""], step: Int[Array, ""], steps: Int[Array, ""]) -> Float[Array, ""]:
+    """The learning rate of a step when it falls from `rate` to zero over so many steps."""
+    return rate * jnp.clip(1 - step / steps, 0, 1)
