@@ -49,6 +49,7 @@ class Rule(ABC):
     stops = False
     one_by_one = False
     records_per_chunk = 16
+    most_lanes = 256
 
     def done(self, measured: dict[str, Array], numbers: dict[str, Array]) -> Bool[Array, ""]:
         """Whether a lane needs no more training; asked at every record where `stops` is true."""
@@ -82,6 +83,10 @@ class Training(Program):
 
     rule: Rule
     schedule: tuple[int, ...]
+
+    @property
+    def most_lanes(self) -> int:
+        return self.rule.most_lanes
 
     @property
     def chunks(self) -> int:
@@ -153,6 +158,9 @@ def _advance(rule: Rule, state: State, gaps: Int[Array, " record"]) -> tuple[Sta
     return lax.scan(record, state, gaps)
 
 
+_compiled: set[Rule] = set()
+
+
 def _advance_one_by_one(rule: Rule, state: State, gaps: np.ndarray) -> tuple[State, dict[str, np.ndarray]]:
     """The same for lanes that follow one another, one on each of XLA's threads. `last` is what was recorded last: a lane that is
     done repeats it."""
@@ -163,8 +171,10 @@ def _advance_one_by_one(rule: Rule, state: State, gaps: np.ndarray) -> tuple[Sta
             lane["last"] = jax.tree.map(lambda leaf: np.zeros(leaf.shape, leaf.dtype), shapes)
         return jax.tree.map(np.asarray, _advance_lane(rule, lane, gaps))
 
-    lanes = _lanes(state)
-    moved = [advance(next(lanes))]  # the first compiles, for all
+    lanes, moved = _lanes(state), []
+    if rule not in _compiled:
+        moved.append(advance(next(lanes)))  # alone: it compiles for all
+        _compiled.add(rule)
     with ThreadPoolExecutor(threads.count()) as pool:
         moved += pool.map(advance, lanes)
     states, records = zip(*moved)

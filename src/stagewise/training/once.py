@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any, Callable
 
 import numpy as np
 
+from stagewise import threads
 from stagewise.training.program import Program, State
 
 
@@ -22,7 +24,8 @@ class Once(Program):
     chunks = records = 1
 
     def advance(self, state: State, chunk: int):
-        found = [self.measure(self.settings, int(seed)) for seed in state["seed"]]
+        with ThreadPoolExecutor(threads.count()) as pool:
+            found = list(pool.map(lambda seed: self.measure(self.settings, int(seed)), state["seed"]))
         return state, {name: np.stack([np.asarray(one[name], float) for one in found])[:, None] for name in self.dims}
 
     def finished(self, state: State) -> bool:

@@ -40,7 +40,7 @@ class Training(Experiment):
     name = "parity.training"
     presets = {
         "quick": {"task.bits": 16, "gpt.width": 64, "batch": 128, "learning_rate": 1e-3, "scale": 0.067, "embedding_scale": 0.2, "samples": 200_000,
-                  "validation": 512},
+                  "validation": 256},
         "standard": {"task.bits": 20, "gpt.width": 64, "batch": 256, "learning_rate": 1e-3, "scale": 0.067, "embedding_scale": 0.2,
                      "samples": 2_000_000},
         "paper": {"learning_rate": 6e-5, "seeds": 1},
@@ -133,7 +133,7 @@ class ThreeSteps(Experiment):
     name = "parity.three_steps"
     presets = {
         "quick": {"neurons": 200, "batch": 8000, "tested": 1024},
-        "standard": {"task.bits": 20, "task.secret_size": 5, "dimension": 4096, "batch": 40_000, "signal": 90.0},
+        "standard": {"task.bits": 20, "task.secret_size": 5, "dimension": 4096, "batch": 20_000, "signal": 90.0},
         "paper": {"task.bits": 20, "task.secret_size": 5, "dimension": 4096, "batch": 40_000, "signal": 90.0, "seeds": 16},
     }
 

@@ -56,11 +56,13 @@ class Learning(Rule):
     stops = True
     one_by_one = True  # a step fills a core by itself, and a lane that has solved its task costs nothing more
 
+    most_lanes = 12  # a few at a time: chunks stay short, and with them the wait for a checkpoint
+
     @property
     def records_per_chunk(self) -> int:
-        """Chunks of a few seconds: fewer records for larger models."""
+        """Fewer records for larger models, for the same reason."""
         work = self.batch * (self.answers + (self.shape.layers - 1) * self.bits) * self.shape.width**2
-        return max(1, min(16, int(1e9 // work)))
+        return max(1, min(4, int(5e8 // work)))
 
     @property
     def first(self) -> int:

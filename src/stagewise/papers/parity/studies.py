@@ -71,5 +71,5 @@ few_dimensions = Study(
     "parity.few_dimensions",
     "Which neurons a place switches on, when embeddings are short.",
     ThreeSteps.plan(loss="linear", epsilon=1000.0, neurons=100, batch=1000, signal=60.0, **{"task.bits": 10, "task.secret_size": 3}),
-    over={"dimension": (16, 64, 256, 1024)},
+    over={"dimension": (16, 128, 1024)},
 )

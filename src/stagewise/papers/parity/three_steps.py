@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from math import log, sqrt
 from typing import Any
 
 import numpy as np
 
+from stagewise import threads
 from stagewise.papers.parity import lemmas
 from stagewise.papers.parity.theory import Coefficients, Network, Sequences, begin, embeddings
 from stagewise.training.program import EVALUATION, INITIAL, Program, generator
@@ -43,8 +45,11 @@ class ThreeSteps(Program):
     chunks = records = STEPS + 1
 
     def advance(self, state, chunk):
-        lanes = [self._lane({name: array[lane] for name, array in state.items()}, chunk) for lane in range(len(state["seed"]))]
-        moved, found = zip(*lanes)
+        def lane(i: int):
+            return self._lane({name: array[i] for name, array in state.items()}, chunk)
+
+        with ThreadPoolExecutor(threads.count()) as pool:
+            moved, found = zip(*pool.map(lane, range(len(state["seed"]))))
         return ({name: np.stack([one[name] for one in moved]) for name in moved[0]},
                 {name: np.stack([np.asarray(one[name], float) for one in found])[:, None] for name in DIMS})  # fmt: skip
 

@@ -18,7 +18,7 @@ growth = Study(
     Training.plan(answers=4, seeds=6),
     over={"task.chain_of_thought": (True, False), "task.secret_size": (1, 2, 3, 4), "learning_rate": RATES},
     at_preset={
-        "quick": {"task.secret_size": (1, 2, 3), "learning_rate": (1e-3,), "samples": 80_000, "answers": 6},
+        "quick": {"task.secret_size": (1, 2, 3), "learning_rate": (1e-3,), "samples": 115_200, "answers": 6},
         "paper": {"learning_rate": PAPER_RATES},
     },
 )
@@ -39,44 +39,44 @@ chain_lengths = Study(
 
 # Attention with a chain of thought, past the first perfect answer: a narrow model, one of the paper's width (Figure 3b), two layers (Figure 8).
 _forty = {"task.bits": 40, "task.secret_size": 20}
-one_hot_small = Training.plan(until="end", seeds=6, **_forty).where(
+one_hot_small = Training.plan(until="end", seeds=8, **_forty).where(
     quick={"task.bits": 16, "task.secret_size": 6, "samples": 25_600}, standard={"batch": 128, "samples": 76_800}
 )
-one_hot = Training.plan(until="end", seeds=4, scale=0.02, embedding_scale=0.02, learning_rate=6e-5, **_forty, **{"gpt.width": 720}).where(
-    standard={"batch": 64, "samples": 25_600, "decay_samples": 10_000_000, "validation": 256, "learning_rate": 1e-4}
+one_hot = Training.plan(until="end", seeds=6, scale=0.02, embedding_scale=0.02, learning_rate=6e-5, **_forty, **{"gpt.width": 720}).where(
+    standard={"task.bits": 20, "task.secret_size": 8, "batch": 128, "samples": 38_400, "decay_samples": 10_000_000, "validation": 256, "learning_rate": 1e-4}
 )
-two_layers = Training.plan(until="end", seeds=6, **_forty, **{"gpt.layers": 2, "gpt.heads": 2}).where(standard={"batch": 128, "samples": 76_800})
+two_layers = Training.plan(until="end", seeds=8, **_forty, **{"gpt.layers": 2, "gpt.heads": 2}).where(standard={"batch": 128, "samples": 76_800})
 
 # Curves of accuracy and entropy (Figure 1b): one hidden bit more or less decides how long they must be.
-plain_curves = Training.plan(until="end", seeds=6, **{"task.chain_of_thought": False}).where(
+plain_curves = Training.plan(until="end", seeds=8, **{"task.chain_of_thought": False}).where(
     quick={"task.secret_size": 2, "samples": 25_600}, standard={"samples": 1_000_000}, paper={"samples": 1_000_000, "decay_samples": 10_000_000}
 )
-full_width = Training.plan(seeds=1, batch=512, scale=0.02, embedding_scale=0.02, learning_rate=6e-5, samples=102_400, decay_samples=10_000_000,
-                           validation=1024, **{"task.bits": 30, "task.secret_size": 2, "gpt.width": 720})  # fmt: skip
+full_width = Training.plan(seeds=1, batch=512, scale=0.02, embedding_scale=0.02, learning_rate=6e-5, samples=51_200, decay_samples=10_000_000,
+                           validation=512, **{"task.bits": 30, "task.secret_size": 2, "task.chain_of_thought": False, "gpt.width": 720})  # fmt: skip
 
 ascending = Training.plan(answers=6, seeds=6, **{"task.secret_size": 6}).where(standard={"seeds": 12})
 shuffled = ascending.but(**{"task.order": "random"})
 
 # Without a chain of thought: four secret bits among a hundred (Section 4.1), and six of twenty on fresh data (Section 4.2).
 _hidden = {"task.chain_of_thought": False}
-many_bits = Training.plan(seeds=6, **{"task.bits": 100, "task.secret_size": 4, **_hidden}).where(quick={"task.bits": 16, "samples": 80_000})
+many_bits = Training.plan(seeds=6, **{"task.bits": 100, "task.secret_size": 4, **_hidden}).where(quick={"task.bits": 16, "samples": 51_200})
 fresh_six = Training.plan(seeds=6, samples=10_000_000, **{"task.bits": 20, "task.secret_size": 6, **_hidden}).where(
-    quick={"task.bits": 16, "samples": 80_000}
+    quick={"task.bits": 16, "samples": 51_200}
 )
 
 # Many passes over few inputs.
-_AGAIN = Training.plan(seeds=4, samples=10_000_000, **{"task.bits": 20, "task.secret_size": 6, "task.chain_of_thought": False})
+_AGAIN = Training.plan(seeds=4, samples=4_000_000, decay_samples=10_000_000, **{"task.bits": 20, "task.secret_size": 6, **_hidden})
 set_sizes = Study(
     "parity.set_sizes",
     "Training sets of different sizes, used again and again for as many steps (Figures 5 and 10).",
     _AGAIN.but(**{"gpt.heads": 4}),
     over={"training_set": (5_000, 10_000, 50_000, 1_000_000)},
-    at_preset={"paper": {"training_set": (5_000, 10_000, 50_000, 100_000, 1_000_000), "gpt.layers": 4, "learning_rate": 1e-4}},
+    at_preset={"paper": {"training_set": (5_000, 10_000, 50_000, 100_000, 1_000_000), "samples": 10_000_000, "gpt.layers": 4, "learning_rate": 1e-4}},
 )
 easier_sets = Study(
     "parity.easier_sets",
     "The same for a secret of four.",
-    _AGAIN.but(samples=2_000_000, **{"gpt.heads": 2, "task.secret_size": 4}),
+    _AGAIN.but(samples=1_000_000, **{"gpt.heads": 2, "task.secret_size": 4}),
     over={"training_set": (1_000, 2_000, 4_000, 1_000_000)},
 )
 again_grid = Study(
@@ -84,12 +84,12 @@ again_grid = Study(
     "Ten thousand inputs again and again, by layers and heads (Figure 4).",
     _AGAIN.but(training_set=10_000),
     over={"gpt.layers": (1,), "gpt.heads": (1, 2, 4)},
-    at_preset={"paper": {**DEPTHS, "learning_rate": 1e-4}},
+    at_preset={"paper": {**DEPTHS, "samples": 10_000_000, "learning_rate": 1e-4}},
 )
 again_deep = Study(
     "parity.again_deep",
     "Two layers of three heads on a small and a large training set (Figure 11).",
-    _AGAIN.but(samples=400_000, **{"gpt.layers": 2, "gpt.heads": 3, "gpt.width": 66}),
+    _AGAIN.but(samples=200_000, **{"gpt.layers": 2, "gpt.heads": 3, "gpt.width": 66}),
     over={"training_set": (50_000, 1_000_000)},
     at_preset={"paper": {"samples": 10_000_000, "gpt.width": 720, "learning_rate": 1e-4}},
 )
@@ -109,8 +109,8 @@ twelve = Study(
 twelve_chained = Training.plan(seeds=6, answers=12, **{"task.bits": 20, "task.secret_size": 12}).where(standard={"samples": 200_000})
 
 # Answers alone first, then chains of thought, or only answers (Section 4.3).
-reasoning = Training.plan(until="end", answers=6, seeds=6, **{"task.secret_size": 6}).where(
-    quick={"plain_samples": 6_400, "samples": 25_600}, standard={"plain_samples": 25_600, "samples": 102_400},
+reasoning = Training.plan(until="end", seeds=8, **{"task.secret_size": 6}).where(
+    standard={"plain_samples": 25_600, "samples": 102_400},
     paper={"plain_samples": 1_000_000, "samples": 2_000_000},
 )  # fmt: skip
 only_answers = reasoning.but(plain_samples=10**9)

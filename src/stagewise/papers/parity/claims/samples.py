@@ -142,7 +142,7 @@ def samples_grow_linearly_with_the_chain(runs: xr.Dataset, weighed_by_k: bool) -
     needs={"run": many_bits},
     control={"run": many_bits.but(**{"task.secret_size": 1})},
     control_is="one secret bit",
-    note="Budgets: 80 thousand samples of 16 bits (quick), 2 million of 100 bits at width 64 (standard), 10 million at width 720 (paper).",
+    note="Budgets: 51200 samples of 16 bits (quick), 2 million of 100 bits at width 64 (standard), 10 million at width 720 (paper).",
 )
 def four_of_many_bits_are_out_of_reach(run: xr.Dataset) -> Verdict:
     """Without a chain of thought one layer of one head does not learn a secret of four bits within the budget.
@@ -162,7 +162,7 @@ def four_of_many_bits_are_out_of_reach(run: xr.Dataset) -> Verdict:
 def six_bits_are_not_learned_from_fresh_data(run: xr.Dataset) -> Verdict:
     """Without a chain of thought and on fresh data, a secret of six of twenty bits is not learned within ten million samples.
 
-    Threshold: final accuracy below 0.55 in most seeds, because the paper reports failure; preset quick stops at 80 thousand samples of 16 bits."""
+    Threshold: final accuracy below 0.55 in most seeds, because the paper reports failure; preset quick stops at 51200 samples of 16 bits."""
     end = run.accuracy.isel(record=-1)
     return share_of_seeds("share of seeds at chance", end < 0.55).also(samples=float(setting(run, "samples")), largest_accuracy=float(run.accuracy.max()))
 
@@ -172,8 +172,8 @@ def six_bits_are_not_learned_from_fresh_data(run: xr.Dataset) -> Verdict:
     source="Definition 2",
     predicted="the order of the secret does not matter",
     needs={"ascending": ascending, "shuffled": shuffled},
-    control={"shuffled": ascending.but(learning_rate=1e-4)},
-    control_is="a learning rate ten times smaller",
+    control={"shuffled": ascending.but(samples=115_200, **{"task.secret_size": 1})},
+    control_is="one secret bit in place of six",
 )
 def the_order_of_the_secret_does_not_matter(ascending: xr.Dataset, shuffled: xr.Dataset) -> Verdict:
     """With a chain of thought, secrets in ascending and in random order need the same samples.

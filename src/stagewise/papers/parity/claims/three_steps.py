@@ -8,6 +8,7 @@ import numpy as np
 
 from stagewise.lab.claims import claim
 from stagewise.lab.settings import setting
+from stagewise.lab.study import Later
 from stagewise.lab.statistics import UNTESTED, Verdict, all_of, median_over_seeds, share_of_seeds, slope
 from stagewise.lazy import xr
 from stagewise.papers.parity.recorded import fewest_bits
@@ -64,7 +65,7 @@ def each_step_has_its_stage(run: xr.Dataset, early: int) -> Verdict:
     )
 
 
-samples = {"small": small_samples, "middle": middle_samples, "large": large_samples}
+samples = {"small": Later(small_samples), "middle": Later(middle_samples), "large": Later(large_samples)}
 
 
 @claim(
