@@ -51,6 +51,11 @@ def stagewise(*arguments, cwd=None):
     (["reproduce", "mixture", "--out", "/proc/x"], "cannot create the folder"),
     (["reproduce", "mixture", "--against", "/nowhere.json"], "is not a ledger that can be read"),
     (["reproduce", "mixture", "--wrong"], "unknown option '--wrong'"),
+    (["run", "parity.training", "--task.secret_size", "31"], "secret_size must lie between 1 and the 16 bits, not 31"),
+    (["run", "parity.training", "--gpt.heads", "7"], "7 heads do not divide a width of 64"),
+    (["run", "parity.training", "--samples", "100"], "a budget of 100 samples is smaller than one batch of 128"),
+    (["run", "parity.three_steps", "--task.format", "code"], "the theory has the paper's format"),
+    (["export", "/nowhere", "out"], "/nowhere"),
     (["frobnicate"], "invalid choice: 'frobnicate'"),
     ([], "COMMAND"),
 ])  # fmt: skip

@@ -110,6 +110,11 @@ def _parser() -> argparse.ArgumentParser:
     probe.add_argument("--out", type=_folder, help="folder for the results (default: probes in the runs folder)")
     places(probe)
 
+    export = command("export", _export, "Write a trained GPT-2 as a folder that Hugging Face's library loads.")
+    export.add_argument("run", type=_folder, help="a finished run's folder, as `stagewise run` prints it")
+    export.add_argument("out", type=_folder, help="the folder to write")
+    export.add_argument("--seed", type=int, help="which seed's model (default: the first in the folder)")
+
     runs = command("runs", _runs, "List the runs that are stored, and the state of each.")
     runs.add_argument("--json", action="store_true", help="as JSON")
     places(runs)
@@ -240,6 +245,8 @@ def _ends(trajectory) -> None:
         print(f"seeds: {seeds}, of which {gone or 'none'} diverged")
         if gone == seeds:
             print("every seed diverged: a smaller --learning_rate may help")
+    if "done_at" in trajectory and (solved := trajectory.done_at.where(trajectory.done_at >= 0).dropna("seed")).size:
+        print(f"done before the end: {solved.size} of {seeds} seeds, after {solved.median().item():.4g} steps in the median")
     if "outcome" in trajectory:
         from stagewise.training.stages import OUTCOMES
 
@@ -340,30 +347,15 @@ def _report(options, _) -> int:
 
 
 def _probe(options, _) -> int:
-    """Print a table by layer; keep entropies, summary and pictures."""
-    from stagewise.hub import attention
-    from stagewise.lab.files import write, write_json
-    from stagewise.lab.progress import shown
-    from stagewise.lab.runs import runs_root
+    from stagewise.hub import commands
 
-    settings = attention.Probe(options.model, options.data, options.items, options.places)
-    name = f"{Path(options.model).name or 'model'}.{options.data.stem}.{options.places}"
-    out = options.out or (options.runs or runs_root()) / "probes" / name
-    found = attention.probe(settings, out, shown())
-    rows = attention.summary(found)
-    write_json(out / "summary.json", {"questions": len(found), "layers": rows})
-    import vl_convert
+    return commands.probe_attention(options)
 
-    drawn = vl_convert.vegalite_to_svg(attention.picture(found, f"{options.model}, {len(found)} questions").to_json())
-    write(out / "entropy.svg", drawn.encode())
-    write(out / "entropy.png", vl_convert.svg_to_png(drawn, scale=2))
-    print(f"{'layer':>5}  " + "  ".join(f"{setup:>17}" for setup in attention.SETUPS) + "   lower when matched [95 %], heads")
-    for row in rows:
-        middle, low, high = row["lower matched"]
-        means = "  ".join(f"{row[setup]:>17.4f}" for setup in attention.SETUPS)
-        print(f"{row['layer']:>5}  {means}   {middle:+.4f} [{low:+.4f}, {high:+.4f}], {row['heads lower matched']} of {row['heads']}")
-    print(f"entropies, summary and pictures: {out}")
-    return 0
+
+def _export(options, _) -> int:
+    from stagewise.hub import commands
+
+    return commands.export(options)
 
 
 def print_ledger(entries) -> None:

@@ -103,3 +103,32 @@ def test_rules_must_be_complete():
     with pytest.raises(TypeError):
         Rule()
     assert jnp.asarray(1.0).dtype == jnp.float64
+
+
+@dataclass(frozen=True)
+class OneByOne(Doubling):
+    """The same, lane after lane."""
+
+    stops: bool = True
+    one_by_one: bool = True
+    records_per_chunk: int = 3
+
+    def ends(self, weights, numbers):
+        return {"final": weights["x"]}
+
+    dims = {"x": (), "final": ()}
+
+
+def test_lanes_that_follow_one_another_do_as_lanes_side_by_side():
+    steps, rates = schedule(40, evenly=10), [1.3, 1.05, 1.6, 1.0]
+    side_by_side, one_by_one = Training(Doubling(stops=True), steps), Training(OneByOne(), steps)
+    (first, x), (second, y) = run(side_by_side, rates, noise=0.01), run(one_by_one, rates, noise=0.01)
+    np.testing.assert_allclose(y, x, rtol=1e-12)
+    for name in ("done_at", "diverged_at"):
+        np.testing.assert_array_equal(second[name], first[name])
+    np.testing.assert_allclose(one_by_one.outcomes(second)["final"], second["weights"]["x"])
+
+
+def test_a_lane_that_is_done_takes_no_more_steps():
+    state, x = run(Training(OneByOne(), schedule(40, evenly=10)), [1.6, 1.0])
+    assert state["step"].tolist() == [12, 40] and (x[0, 3:] == x[0, 3]).all()

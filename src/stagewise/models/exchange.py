@@ -1,4 +1,4 @@
-"""GPT-2 weights there and back: Hugging Face's names, and folders that its library loads."""
+"""GPT-2 weights by Hugging Face's names, there and back. `hub/folder.py` writes them as a folder that its library loads."""
 
 from __future__ import annotations
 

@@ -123,7 +123,7 @@ class GPT(eqx.Module):
         """Logits from what the last block leaves."""
         return normalise(x, self.ln_f_weight, self.ln_f_bias) @ self.wte.T
 
-    def weights(self) -> dict[str, Array]:
+    def weights(self) -> dict[str, Array | np.ndarray]:
         """The trained arrays by name."""
         return {name: value for name, value in vars(self).items() if name != "heads"}
 

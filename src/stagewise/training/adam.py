@@ -8,7 +8,7 @@ import numpy as np
 import optax
 from jaxtyping import Array, Float, Int
 
-Weights = dict[str, Array]
+Weights = dict[str, Array | np.ndarray]
 AdamState = dict  # "count", "mean" and "square": the steps taken, and the moments of every weight
 
 
@@ -27,6 +27,6 @@ def step(weights: Weights, gradients: Weights, state: AdamState, rate: Float[Arr
     return moved, {"count": after.count, "mean": after.mu, "square": after.nu}
 
 
-def linear_decay(rate: Float[Array, ""], step: Int[Array, ""], steps: Int[Array, ""]) -> Float[Array, ""]:
+def linear_decay(rate: Float[Array, ""], step: Int[Array, ""], steps: Float[Array, ""]) -> Float[Array, ""]:
     """The learning rate of a step when it falls from `rate` to zero over so many steps."""
     return rate * jnp.clip(1 - step / steps, 0, 1)

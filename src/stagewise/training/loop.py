@@ -7,10 +7,11 @@ machine, lanes follow one another (`one_by_one`), and one that is done costs not
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, Iterator
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -55,7 +56,7 @@ class Rule(ABC):
         """Whether a lane needs no more training; asked at every record where `stops` is true."""
         raise NotImplementedError
 
-    def ends(self, weights: Any, numbers: dict[str, Array]) -> dict[str, Array]:
+    def ends(self, weights: Any, numbers: dict[str, Any]) -> dict[str, Any]:
         """What is measured once, on a lane's final weights; `dims` has its dimensions too."""
         return {}
 

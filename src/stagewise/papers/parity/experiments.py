@@ -109,9 +109,10 @@ class Training(Experiment):
         return start(self, seeds)
 
     def model(self, state):
+        from stagewise.lazy import jnp
         from stagewise.models.gpt import GPT
 
-        return GPT(**state["weights"], heads=self.gpt.heads)
+        return GPT(**{name: jnp.asarray(weight) for name, weight in state["weights"].items()}, heads=self.gpt.heads)
 
 
 @dataclass(frozen=True)

@@ -62,7 +62,7 @@ def _few_samples(which: str, quick: int, more: int) -> Study:
         f"Theorem 3 with few samples, {quick} bits (presets standard and paper: {more}) and a quarter of them secret.",
         ThreeSteps.plan(loss="linear", epsilon=10.0, dimension=0, signal=60.0, seeds=6, **sizes(quick, 12)),
         over={"batch": (125, 250, 500, 1000, 2000)},
-        at_preset={preset: {"seeds": 12, "batch": (125, 250, 500, 1000, 2000, 4000, 8000), **sizes(more, 25)} for preset in ("standard", "paper")},
+        at_preset={preset: {"seeds": 8, "batch": (125, 250, 500, 1000, 2000, 4000), **sizes(more, 25)} for preset in ("standard", "paper")},
     )
 
 

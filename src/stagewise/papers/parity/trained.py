@@ -19,33 +19,36 @@ growth = Study(
     over={"task.chain_of_thought": (True, False), "task.secret_size": (1, 2, 3, 4), "learning_rate": RATES},
     at_preset={
         "quick": {"task.secret_size": (1, 2, 3), "learning_rate": (1e-3,), "samples": 115_200, "answers": 6},
+        "standard": {"samples": 1_000_000},
         "paper": {"learning_rate": PAPER_RATES},
     },
 )
 grid = Study(
     "parity.grid",
     "Samples until every answer is right, by layers and heads (Figures 1a, 2a and 2c).",
-    Training.plan(answers=4, seeds=6, samples=150_000, learning_rate=1e-3, batch=128, validation=512, **{"task.bits": 16}),
-    over={"gpt.layers": (1, 2), "gpt.heads": (1, 2), "task.chain_of_thought": (True, False), "task.secret_size": (1, 2, 3, 4)},
-    at_preset={"paper": {**DEPTHS, "samples": 10_000_000, "learning_rate": 1e-4, "batch": 512, "validation": 2048, "task.bits": 30}},
+    Training.plan(answers=4, seeds=6, samples=76_800, learning_rate=1e-3, batch=128, validation=512, **{"task.bits": 16}),
+    over={"gpt.layers": (1, 2), "gpt.heads": (1, 2), "task.chain_of_thought": (True, False), "task.secret_size": (1, 2, 3)},
+    at_preset={"paper": {**DEPTHS, "task.secret_size": (1, 2, 3, 4), "samples": 10_000_000, "learning_rate": 1e-4, "batch": 512, "validation": 2048, "task.bits": 30}},
 )
 chain_lengths = Study(
     "parity.chain_lengths",
     "Samples with a chain of thought as the secret, and with it the chain, gets longer (Figure 3a).",
     Training.plan(goal=0.995, seeds=6, samples=200_000, batch=128, **{"task.bits": 40}),
-    over={"task.secret_size": (5, 10, 20, 30, 40)},
+    over={"task.secret_size": (5, 10, 20, 40)},
     at_preset={"paper": {"task.bits": 100, "task.secret_size": tuple(range(20, 101, 10)), "samples": 1_000_000, "batch": 512}},
 )
 
 # Attention with a chain of thought, past the first perfect answer: a narrow model, one of the paper's width (Figure 3b), two layers (Figure 8).
 _forty = {"task.bits": 40, "task.secret_size": 20}
 one_hot_small = Training.plan(until="end", seeds=8, **_forty).where(
-    quick={"task.bits": 16, "task.secret_size": 6, "samples": 25_600}, standard={"batch": 128, "samples": 76_800}
+    quick={"task.bits": 16, "task.secret_size": 6, "samples": 25_600}, standard={"batch": 128, "samples": 51_200}
 )
 one_hot = Training.plan(until="end", seeds=6, scale=0.02, embedding_scale=0.02, learning_rate=6e-5, **_forty, **{"gpt.width": 720}).where(
-    standard={"task.bits": 20, "task.secret_size": 8, "batch": 128, "samples": 38_400, "decay_samples": 10_000_000, "validation": 256, "learning_rate": 1e-4}
+    standard={"task.bits": 20, "task.secret_size": 8, "batch": 128, "samples": 30_720, "decay_samples": 10_000_000, "validation": 256, "learning_rate": 1e-4}
 )
-two_layers = Training.plan(until="end", seeds=8, **_forty, **{"gpt.layers": 2, "gpt.heads": 2}).where(standard={"batch": 128, "samples": 76_800})
+two_layers = Training.plan(until="end", seeds=6, **_forty, **{"gpt.layers": 2, "gpt.heads": 2}).where(
+    standard={"task.bits": 20, "task.secret_size": 8, "batch": 128, "samples": 51_200}
+)
 
 # Curves of accuracy and entropy (Figure 1b): one hidden bit more or less decides how long they must be.
 plain_curves = Training.plan(until="end", seeds=8, **{"task.chain_of_thought": False}).where(
@@ -59,9 +62,11 @@ shuffled = ascending.but(**{"task.order": "random"})
 
 # Without a chain of thought: four secret bits among a hundred (Section 4.1), and six of twenty on fresh data (Section 4.2).
 _hidden = {"task.chain_of_thought": False}
-many_bits = Training.plan(seeds=6, **{"task.bits": 100, "task.secret_size": 4, **_hidden}).where(quick={"task.bits": 16, "samples": 51_200})
+many_bits = Training.plan(seeds=6, **{"task.bits": 100, "task.secret_size": 4, **_hidden}).where(
+    quick={"task.bits": 16, "samples": 51_200}, standard={"samples": 1_000_000}
+)
 fresh_six = Training.plan(seeds=6, samples=10_000_000, **{"task.bits": 20, "task.secret_size": 6, **_hidden}).where(
-    quick={"task.bits": 16, "samples": 51_200}
+    quick={"task.bits": 16, "samples": 51_200}, standard={"seeds": 4}
 )
 
 # Many passes over few inputs.
@@ -70,7 +75,7 @@ set_sizes = Study(
     "parity.set_sizes",
     "Training sets of different sizes, used again and again for as many steps (Figures 5 and 10).",
     _AGAIN.but(**{"gpt.heads": 4}),
-    over={"training_set": (5_000, 10_000, 50_000, 1_000_000)},
+    over={"training_set": (10_000, 50_000, 1_000_000)},
     at_preset={"paper": {"training_set": (5_000, 10_000, 50_000, 100_000, 1_000_000), "samples": 10_000_000, "gpt.layers": 4, "learning_rate": 1e-4}},
 )
 easier_sets = Study(
@@ -89,7 +94,7 @@ again_grid = Study(
 again_deep = Study(
     "parity.again_deep",
     "Two layers of three heads on a small and a large training set (Figure 11).",
-    _AGAIN.but(samples=200_000, **{"gpt.layers": 2, "gpt.heads": 3, "gpt.width": 66}),
+    _AGAIN.but(samples=100_000, **{"gpt.layers": 2, "gpt.heads": 3, "gpt.width": 66}),
     over={"training_set": (50_000, 1_000_000)},
     at_preset={"paper": {"samples": 10_000_000, "gpt.width": 720, "learning_rate": 1e-4}},
 )

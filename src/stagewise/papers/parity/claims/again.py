@@ -160,7 +160,7 @@ def large_sets_are_not_learned(runs: xr.Dataset, size: int) -> Verdict:
     needs={"runs": later(again_deep)},
     control={"runs": later(again_deep.but(samples=50_000, **{"task.secret_size": 1}))},
     control_is="one secret bit, which both sets teach",
-    note="Preset standard affords 2 10^5 visits of 10^7.",
+    note="Preset standard affords 10^5 visits of 10^7.",
 )
 def deeper_models_do_the_same(runs: xr.Dataset) -> Verdict:
     """Two layers of three heads learn from fifty thousand inputs with falling entropy, and not from a million.

@@ -46,7 +46,7 @@ def _misfit(k: np.ndarray, samples: np.ndarray, law: str) -> float:
     needs={"runs": later(grid), "mixed_up": False},
     control={"mixed_up": True},
     control_is="the two arms exchanged",
-    note="Two layers of two heads at preset standard (16 bits, width 64), four of four at preset paper. Runs that do not get there count as the "
+    note="Two layers of two heads, k up to 3 at preset standard (16 bits, width 64), four of four, k up to 4 at preset paper. Runs that do not get there count as the "
     "budget, a lower bound, so the growth is one too.",
 )
 def deep_models_need_exponentially_many_without(runs: xr.Dataset, mixed_up: bool) -> Verdict:
@@ -142,7 +142,7 @@ def samples_grow_linearly_with_the_chain(runs: xr.Dataset, weighed_by_k: bool) -
     needs={"run": many_bits},
     control={"run": many_bits.but(**{"task.secret_size": 1})},
     control_is="one secret bit",
-    note="Budgets: 51200 samples of 16 bits (quick), 2 million of 100 bits at width 64 (standard), 10 million at width 720 (paper).",
+    note="Budgets: 51200 samples of 16 bits (quick), 1 million of 100 bits at width 64 (standard), 10 million at width 720 (paper).",
 )
 def four_of_many_bits_are_out_of_reach(run: xr.Dataset) -> Verdict:
     """Without a chain of thought one layer of one head does not learn a secret of four bits within the budget.

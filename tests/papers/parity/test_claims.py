@@ -1,0 +1,37 @@
+"""Every claim at preset quick: judged, and not fooled by its control."""
+
+from pathlib import Path
+
+import pytest
+
+from stagewise.lab import catalogue
+from tests.papers.judged import check_claim, check_ids, check_ledger
+
+OPEN = {"fig1b", "fig1b.plain", "fig2b", "fig3b.small", "sparse_enough"}
+"""What the seeds of preset quick need not decide."""
+
+CLAIMS = catalogue.papers()["parity"].claims
+LATER = {id for id, claim in CLAIMS.items() if None in claim.needs_at("quick").values()}
+NEVER = {"parity.thm2", "parity.fig6", "parity.fig7"}
+"""A lower bound for all algorithms, and figures of models whose weights cannot be had."""
+
+
+@pytest.mark.parametrize("id", list(CLAIMS))
+def test_claim_is_judged_and_fails_its_control(quick, id):
+    if id in LATER | NEVER:
+        check_claim(quick, id, ("untested",))
+    else:
+        check_claim(quick, id, ("holds", "fails", *(("inconclusive",) if id.partition(".")[2] in OPEN else ())))
+
+
+def test_every_claim_but_three_is_run_at_preset_standard():
+    assert {id for id, claim in CLAIMS.items() if not claim.needs} == NEVER
+    assert not any(None in claim.needs_at("standard").values() for claim in CLAIMS.values())
+
+
+def test_every_id_of_our_reading_has_a_claim():
+    check_ids("parity", Path(__file__).parent / "ids.txt")
+
+
+def test_committed_ledger_has_the_same_claims():
+    check_ledger("parity")
