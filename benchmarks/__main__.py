@@ -4,12 +4,15 @@ import json
 from pathlib import Path
 
 import stagewise  # noqa: F401  (switches double precision on before jax is imported)
-from benchmarks import cooccurrence, mixture
+from stagewise import threads
+
+threads.all_cores()  # both sides have them all
+from benchmarks import cooccurrence, mixture, parity  # noqa: E402
 from stagewise.lab.provenance import environment
 
 
 def main() -> None:
-    rows = [row for part in (mixture, cooccurrence) for row in part.rows()]
+    rows = [row for part in (mixture, cooccurrence, parity) for row in part.rows()]
     wide = max(len(row["what"]) for row in rows)
     print(f"{'what':<{wide}}  {'ours':>12}  {'peer':>12}  {'ratio':>8}  unit")
     for row in rows:

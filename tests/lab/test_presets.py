@@ -7,7 +7,7 @@ from stagewise.lab.claims import claim
 from stagewise.lab.engine import Runs
 from stagewise.lab.ledger import experiments_for, judge_all
 from stagewise.lab.statistics import exactly
-from stagewise.lab.study import Later, Study
+from stagewise.lab.study import NOT_YET, Later, Study
 from stagewise.papers.mixture.experiments import JointTraining
 
 plan = JointTraining.plan(seeds=3).where(quick={"steps": 10}, standard={"steps": 20, "seeds": 5})
@@ -36,5 +36,5 @@ def test_what_is_for_later_is_neither_run_nor_judged_at_preset_quick(tmp_path):
 
 def test_later_studies_keep_their_changes():
     study = Later(Study("x.y", "", plan, over={"width": (2, 4)}))
-    assert study.at("quick") is None
+    assert study.at("quick") is NOT_YET
     assert [cell.steps for _, cell in study.but(steps=9).at("standard").cells()] == [9, 9]

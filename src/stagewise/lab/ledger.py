@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Iterable, Mapping
 from stagewise.lab.claims import Claim
 from stagewise.lab.experiment import Experiment
 from stagewise.lab.statistics import HOLDS, UNTESTED, Interval, Verdict
-from stagewise.lab.study import Grid
+from stagewise.lab.study import NOT_YET, Grid
 
 if TYPE_CHECKING:
     from stagewise.lab.engine import Runs
@@ -76,7 +76,7 @@ def experiments_of(needs: Mapping[str, Any]) -> list[Experiment]:
 
 def missing(needs: Mapping[str, Any]) -> bool:
     """Whether a need is left to a larger preset."""
-    return any(need is None for need in needs.values())
+    return any(need is NOT_YET for need in needs.values())
 
 
 def experiments_for(claims: Iterable[Claim], preset: str) -> list[Experiment]:

@@ -76,15 +76,19 @@ class Grid:
         return nested[0]
 
 
+NOT_YET = object()
+"""What a need is at a preset that is too small for it."""
+
+
 @dataclass(frozen=True)
 class Later:
     """A plan or study that is too much for preset quick: there it is missing, and what needs it is not tested or drawn."""
 
     need: Plan | Study
 
-    def at(self, preset: str) -> Experiment | Grid | None:
+    def at(self, preset: str) -> Experiment | Grid | object:
         check_preset(preset)
-        return None if preset == "quick" else self.need.at(preset)
+        return NOT_YET if preset == "quick" else self.need.at(preset)
 
     def but(self, **changes: Any) -> Later:
         return Later(self.need.but(**changes))
@@ -92,5 +96,5 @@ class Later:
 
 def filled(needs: Mapping[str, Any], preset: str) -> dict[str, Any]:
     """Needs of a claim or figure with the preset filled in: plans become experiments, studies grids,
-    what is for later presets None, and the rest stays."""
+    what is for later presets NOT_YET, and the rest stays."""
     return {name: need.at(preset) if isinstance(need, (Plan, Study, Later)) else need for name, need in needs.items()}

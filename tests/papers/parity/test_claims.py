@@ -5,13 +5,14 @@ from pathlib import Path
 import pytest
 
 from stagewise.lab import catalogue
+from stagewise.lab.ledger import missing
 from tests.papers.judged import check_claim, check_ids, check_ledger
 
 OPEN = {"fig1b", "fig1b.plain", "fig2b", "fig3b.small", "sparse_enough"}
 """What the seeds of preset quick need not decide."""
 
 CLAIMS = catalogue.papers()["parity"].claims
-LATER = {id for id, claim in CLAIMS.items() if None in claim.needs_at("quick").values()}
+LATER = {id for id, claim in CLAIMS.items() if missing(claim.needs_at("quick"))}
 NEVER = {"parity.thm2", "parity.fig6", "parity.fig7"}
 """A lower bound for all algorithms, and figures of models whose weights cannot be had."""
 
@@ -26,7 +27,7 @@ def test_claim_is_judged_and_fails_its_control(quick, id):
 
 def test_every_claim_but_three_is_run_at_preset_standard():
     assert {id for id, claim in CLAIMS.items() if not claim.needs} == NEVER
-    assert not any(None in claim.needs_at("standard").values() for claim in CLAIMS.values())
+    assert not any(missing(claim.needs_at("standard")) for claim in CLAIMS.values())
 
 
 def test_every_id_of_our_reading_has_a_claim():

@@ -64,7 +64,7 @@ def test_room_for_more_answers_changes_nothing():
     (weights, numbers), (_, padded) = lane(settings), lane(roomy)
     wpe = np.concatenate([weights["model"]["wpe"], np.ones((3, 16), np.float32)])
     for rule, given, model in ((settings.program().rule, numbers, weights["model"]), (roomy.program().rule, padded, weights["model"] | {"wpe": wpe})):
-        found = rule.measure({"model": model}, given, None)
+        found = rule.measure({"model": model}, given, jax.random.key(0))
         if rule.answers == 2:
             first = found
     for name in ("loss", "accuracy", "entropy", "hits", "off_one_hot"):

@@ -37,7 +37,8 @@ def _growth(table: pd.DataFrame, title: str) -> alt.LayerChart:
     across = alt.X("secret_size:O", title="secret bits k", axis=alt.Axis(labelAngle=0))
     joined = points(table, across, _samples_axis("samples to all answers right"), color=alt.Color("arm:N", title=None, legend=alt.Legend(orient="bottom")))
     marks = alt.Chart(table).mark_point(size=70, filled=True).encode(across, _samples_axis("samples to all answers right"), alt.Color("arm:N"),
-                                                                      shape=alt.Shape("reached:N", title="reached by most seeds", legend=alt.Legend(orient="bottom")))  # fmt: skip
+                                                                      shape=alt.Shape("reached:N", title="reached by most seeds", scale=alt.Scale(domain=["yes", "no: at least this many"], range=["circle", "triangle-up"]),
+                                                                                      legend=alt.Legend(orient="bottom")))  # fmt: skip
     return (joined + marks).properties(title=title)
 
 

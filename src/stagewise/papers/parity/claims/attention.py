@@ -19,7 +19,7 @@ def first_layer(run: xr.Dataset, places: str = "all") -> xr.DataArray:
 
 def falls_with_the_jump(run: xr.Dataset, arm: str, entropy: xr.DataArray) -> Verdict:
     """Whether entropy falls within a factor 2 of the jump in accuracy, and along with it."""
-    apart = abs(np.log2(half_fallen(run, entropy) / first_reaching(run)))
+    apart = abs(np.log2(half_fallen(run, entropy).clip(1) / first_reaching(run)))
     together = rank_correlation(entropy, run.accuracy)
     return all_of(
         median_over_seeds(f"|log2 of drop over jump|, {arm}", apart, at_most=1),
