@@ -52,6 +52,7 @@ def stagewise(*arguments, cwd=None):
     (["reproduce", "mixture", "--against", "/nowhere.json"], "is not a ledger that can be read"),
     (["reproduce", "mixture", "--wrong"], "unknown option '--wrong'"),
     (["run", "parity.training", "--task.secret_size", "31"], "secret_size must lie between 1 and the 16 bits, not 31"),
+    (["run", "parity.training", "--task.secret", "1", "4", "99"], "the secret must lie between 0 and 15, not [1, 4, 99]"),
     (["run", "parity.training", "--gpt.heads", "7"], "7 heads do not divide a width of 64"),
     (["run", "parity.training", "--samples", "100"], "a budget of 100 samples is smaller than one batch of 128"),
     (["run", "parity.three_steps", "--task.format", "code"], "the theory has the paper's format"),

@@ -44,6 +44,12 @@ def test_the_whole_cube_is_divided():
     assert len({row.tobytes() for row in np.concatenate([training, validation])}) == 256
 
 
+def test_a_given_secret_is_taken():
+    assert Parity(9, 3, secret=(5, 1, 2)).draw_secret(np.random.default_rng(0)).tolist() == [5, 1, 2]
+    with pytest.raises(Refused, match="must have 3 places"):
+        Parity(9, 3, secret=(5, 1))
+
+
 def test_order_and_range_of_secrets():
     drawn = [Parity(9, 4).draw_secret(np.random.default_rng(seed)) for seed in range(50)]
     assert all((np.diff(secret) > 0).all() and secret.max() < 8 for secret in drawn)

@@ -56,6 +56,8 @@ def check_kinds(settings: Any, name: str) -> None:
 
 def kind_of(hint: Any) -> str:
     """What a setting takes, in words."""
+    if typing.get_origin(hint) is tuple:
+        return f"a list, each {kind_of(typing.get_args(hint)[0])}"
     words, plain = _words(hint), {int: "a whole number", float: "a finite number", bool: "True or False", str: "a word"}
     kinds = [plain[part] for part in (typing.get_args(hint) or (hint,)) if part in plain]
     if type(None) in typing.get_args(hint):
@@ -66,6 +68,8 @@ def kind_of(hint: Any) -> str:
 def _fits(value: Any, hint: Any) -> bool:
     if typing.get_origin(hint) is typing.Literal:
         return value in typing.get_args(hint)
+    if typing.get_origin(hint) is tuple:
+        return isinstance(value, tuple) and all(_fits(each, typing.get_args(hint)[0]) for each in value)
     if typing.get_args(hint):
         return any(_fits(value, part) for part in typing.get_args(hint))
     if hint is float:
@@ -79,6 +83,8 @@ def _words(hint: Any) -> tuple[str, ...]:
     """The words that a setting may be, if it is one of a few."""
     if typing.get_origin(hint) is typing.Literal:
         return typing.get_args(hint)
+    if typing.get_origin(hint) is tuple:
+        return ()
     return tuple(word for part in typing.get_args(hint) for word in _words(part))
 
 

@@ -36,6 +36,7 @@ class Parity:
     chain_of_thought: bool = True
     format: Literal["paper", "code"] = "paper"
     order: Literal["ascending", "random"] = "ascending"
+    secret: tuple[int, ...] = ()  # its places; drawn if none are given
 
     def __post_init__(self):
         say = "parity: "
@@ -44,6 +45,8 @@ class Parity:
             1 <= self.secret_size <= self.bits,
             f"{say}secret_size must lie between 1 and the {self.bits} bits, not {self.secret_size} (set --task.secret_size)",
         )
+        if self.secret:
+            self.check_secret(np.array(self.secret))
 
     @property
     def length(self) -> int:
@@ -60,7 +63,9 @@ class Parity:
         return np.arange(first - (self.chain_of_thought and self.format == "code"), self.length)
 
     def draw_secret(self, rng: np.random.Generator) -> np.ndarray:
-        """An ordered secret."""
+        """An ordered secret, the one given if there is one."""
+        if self.secret:
+            return np.array(self.secret)
         among = self.bits if self.secret_size == self.bits else self.bits - 1
         drawn = rng.choice(among, self.secret_size, replace=False)
         return np.sort(drawn) if self.order == "ascending" else drawn
@@ -68,9 +73,9 @@ class Parity:
     def check_secret(self, secret: np.ndarray) -> None:
         """Refuse a secret that is not k different places among the bits."""
         places = [int(place) for place in np.ravel(secret)]
-        require(len(places) == self.secret_size, f"parity: the secret must have {self.secret_size} places, not {len(places)}")
+        require(len(places) == self.secret_size, f"parity: the secret must have {self.secret_size} places, not {len(places)} (set --task.secret_size)")
         require(len(set(places)) == len(places), f"parity: the secret names a place twice: {places}")
-        require(all(0 <= p < self.bits for p in places), f"parity: the secret must lie between 0 and {self.bits - 1}, not {places}")
+        require(all(0 <= p < self.bits for p in places), f"parity: the secret must lie between 0 and {self.bits - 1}, not {places} (set --task.secret)")
 
     def inputs(self, rng: np.random.Generator, training: int, validation: int = 2048) -> tuple[np.ndarray, np.ndarray]:
         """Training and validation inputs [count, bits] that have none in common.
