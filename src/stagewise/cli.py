@@ -52,6 +52,9 @@ def main(arguments: list[str] | None = None) -> int:
     except OSError as error:
         print(f"stagewise: {error.strerror or error}", file=sys.stderr)
         return 1
+    except MemoryError as error:
+        print(f"stagewise: there is not enough memory: {error}", file=sys.stderr)
+        return 1
 
 
 class _Parser(argparse.ArgumentParser):

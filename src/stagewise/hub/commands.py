@@ -40,6 +40,7 @@ def export(options) -> int:
     from stagewise.lab import api
     from stagewise.models.gpt import GPT
 
+    require(not options.out.is_file(), f"{options.out} is a file: export into a new folder")
     run = api.load(options.run)
     seed = options.seed if options.seed is not None else run.blocks[0].first
     model = run.model(seed)

@@ -99,7 +99,8 @@ class Plan:
         """The same plan with other settings at some presets: plan.where(quick={"steps": 100})."""
         for preset in by_preset:
             check_preset(preset)
-        return Plan(self.experiment, self.changes, dict(self.by_preset) | by_preset)
+        merged = {preset: dict(self.by_preset.get(preset, {})) | dict(by_preset.get(preset, {})) for preset in (*self.by_preset, *by_preset)}
+        return Plan(self.experiment, self.changes, merged)
 
     @property
     def name(self) -> str:

@@ -35,8 +35,9 @@ class Study:
             require(several, f"{self.name}: {path} needs a list of values to go over, not {values!r}")
 
     def but(self, **changes: Any) -> Study:
-        """The same grid around another base."""
-        return replace(self, base=self.base.but(**changes))
+        """The same grid around another base, at every preset."""
+        kept = {preset: {path: v for path, v in mine.items() if path not in changes} for preset, mine in self.at_preset.items()}
+        return replace(self, base=self.base.but(**changes), at_preset=kept)
 
 
 @dataclass(frozen=True)

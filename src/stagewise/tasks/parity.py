@@ -13,7 +13,8 @@ from stagewise.lazy import jnp
 if TYPE_CHECKING:
     from jaxtyping import Array, Int, Integer
 
-MOST_BITS_TO_ENUMERATE = 20  # up to here training and validation inputs are disjoint parts of the whole cube
+MOST_BITS_TO_ENUMERATE = 20  # up to here training and validation inputs are parts of the whole cube
+MOST_BITS_TO_LIST = 50  # up to here no input is drawn twice
 
 
 class Batch(NamedTuple):
@@ -80,22 +81,18 @@ class Parity:
     def inputs(self, rng: np.random.Generator, training: int, validation: int = 2048) -> tuple[np.ndarray, np.ndarray]:
         """Training and validation inputs [count, bits] that have none in common.
 
-        Up to 20 bits they are parts of the shuffled cube; beyond, drawn at random, and what training shares with validation left out."""
-        if self.bits <= MOST_BITS_TO_ENUMERATE:
+        Up to 20 bits they are parts of the shuffled cube, up to 50 different inputs drawn at random, beyond simply random."""
+        if self.bits > MOST_BITS_TO_LIST:
+            drawn = rng.integers(0, 2, (training + validation, self.bits), dtype=np.int8)
+        else:
             there = 2**self.bits
             require(
                 training + validation <= there,
                 f"parity: {training} training and {validation} validation inputs are more than the {there} that {self.bits} bits have",
             )
-            codes = rng.permutation(there)[: training + validation]
-            drawn = ((codes[:, None] >> np.arange(self.bits)) & 1).astype(np.int8)
-            return drawn[:training], drawn[training:]
-        held_out = rng.integers(0, 2, (validation, self.bits), dtype=np.int8)
-        known, kept = {row.tobytes() for row in held_out}, [np.zeros((0, self.bits), np.int8)]
-        while (missing := training - sum(map(len, kept))) > 0:
-            drawn = rng.integers(0, 2, (missing, self.bits), dtype=np.int8)
-            kept.append(drawn[[row.tobytes() not in known for row in drawn]] if self.bits <= 50 else drawn)
-        return np.concatenate(kept), held_out
+            codes = rng.permutation(there) if self.bits <= MOST_BITS_TO_ENUMERATE else _different(rng, there, training + validation)
+            drawn = ((codes[: training + validation, None] >> np.arange(self.bits)) & 1).astype(np.int8)
+        return drawn[:training], drawn[training:]
 
     @property
     def separated(self) -> bool:
@@ -126,3 +123,11 @@ def spell(inputs: Integer[Array, "batch bits"], sums: Integer[Array, "bits answe
     labels = jnp.matmul(inputs.astype(jnp.float32), sums.astype(jnp.float32)).astype(jnp.int32) % 2
     separator = [jnp.zeros((len(inputs), 1), jnp.int32)] if separated else []
     return Batch(jnp.concatenate([inputs.astype(jnp.int32), *separator, labels[:, :-1]], 1), labels)
+
+
+def _different(rng: np.random.Generator, below: int, count: int) -> np.ndarray:
+    """So many different numbers below a bound, in random order."""
+    found = np.zeros(0, np.int64)
+    while len(found) < count:
+        found = np.unique(np.concatenate([found, rng.integers(0, below, count - len(found) + 16)]))
+    return rng.permutation(found)

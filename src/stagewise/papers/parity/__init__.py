@@ -11,7 +11,7 @@ necessary (values that differ by place carry bits through uniform attention); on
 
 Read on: `tasks/parity.py`, `models/gpt.py` and `models/answers.py` (the exact fast path), `learning.py` (training), `theory.py`
 (the one-layer network in table form; `plain.py` the same with weights), `three_steps.py` (Theorem 3), `lemmas.py`, `construction.py`
-(Theorem 1), `experiments.py`, `trained.py` and `studies.py` (what is run), `claims/`, `figures.py`; then `start.py`, `identities.py`,
+(Theorem 1), `experiments.py` and `studies/` (what is run), `claims/`, `figures.py`; then `start.py`, `identities.py`,
 `precision.py`, `rounded.py`, `orthogonality.py`, `asymptotics.py`, `enumerated.py`, `recorded.py`.
 
 Where the paper's print is off, the code carries the right formula. Its slips, once:

@@ -12,8 +12,8 @@ from stagewise.papers.parity.theory import embeddings
 from stagewise.training.program import EVALUATION, INITIAL, generator
 
 PRECISIONS = tuple(range(3, 21))
-DIMS = {"accuracy": (), "off_uniform": (), "output_error": (), "least_eigenvalue": (), "largest_eigenvalue": (), "V_norm": (), "U_sum_norm": (),
-        "V_elsewhere": (), "accuracy_at": ("precision",)}  # fmt: skip
+DIMS = {"accuracy": (), "off_uniform": (), "output_error": (), "least_eigenvalue": (), "largest_eigenvalue": (), "V_norm": (),
+        "V_elsewhere": (), "V_on_secret": (), "accuracy_at": ("precision",)}  # fmt: skip
 
 
 def measure(settings, seed: int) -> dict[str, Any]:
@@ -38,8 +38,8 @@ def measure(settings, seed: int) -> dict[str, Any]:
         "least_eigenvalue": eigenvalues[0],
         "largest_eigenvalue": eigenvalues[-1],
         "V_norm": np.linalg.norm(V),
-        "U_sum_norm": np.linalg.norm(inverse.sum(1)),
         "V_elsewhere": abs(elsewhere).max(),
+        "V_on_secret": abs(E[rows] @ V).max(),
         "accuracy_at": [((respond(E, rounded(V, p), rounded(U, p), inputs, k, p)[0] > 0) == labels).mean() for p in PRECISIONS],
     }
 

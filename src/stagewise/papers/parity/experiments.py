@@ -8,7 +8,7 @@ from typing import Literal
 from stagewise.errors import Refused, require
 from stagewise.lab.experiment import Experiment
 from stagewise.models.sizes import Shape
-from stagewise.tasks.parity import MOST_BITS_TO_ENUMERATE, Parity
+from stagewise.tasks.parity import MOST_BITS_TO_ENUMERATE, MOST_BITS_TO_LIST, Parity
 
 GROWTH = 0.02  # evaluations follow each other at this share of the steps so far, and never faster than `evaluate_every`
 
@@ -56,6 +56,9 @@ class Training(Experiment):
         for setting, low, high in (("batch", 1, 10**6), ("samples", 1, 10**10), ("decay_samples", 0, 10**10), ("training_set", 0, 10**8), ("answers", 0, 10**4),
                                    ("validation", 1, 10**6), ("evaluate_every", 1, 10**6), ("plain_samples", 0, 10**10), ("goal", 0.5, 1)):  # fmt: skip
             between(setting, low, high)
+        require(self.gpt.vocabulary == 2, f"{self.name}: there are two kinds of tokens, not {self.gpt.vocabulary} (set --gpt.vocabulary)")
+        weights = 12 * self.gpt.layers * self.gpt.width**2
+        require(weights <= 10**9, f"{self.name}: a GPT of {weights:.2g} weights is more than the 10^9 that fit here (set --gpt.layers or --gpt.width)")
         for setting, most in (("learning_rate", 1), ("clip", 1e9), ("scale", 10), ("embedding_scale", 10)):
             value = getattr(self, setting)
             require(0 < value <= most, f"{self.name}: {setting} must be positive and at most {most:g}, not {value:g} (set --{setting})")
@@ -68,7 +71,7 @@ class Training(Experiment):
             self.training_set == 0 or self.training_set >= self.batch,
             f"{self.name}: {self.training_set} training inputs do not fill a batch of {self.batch} (set --training_set or --batch)",
         )
-        if self.task.bits <= MOST_BITS_TO_ENUMERATE:
+        if self.task.bits <= MOST_BITS_TO_LIST:
             there, wanted = 2**self.task.bits, self.validation + max(self.training_set, self.batch)
             require(wanted <= there, f"{self.name}: {self.task.bits} bits have {there} inputs, too few for {wanted} (set --validation, --training_set or --task.bits)")
 
@@ -100,7 +103,7 @@ class Training(Experiment):
         from stagewise.training.loop import Training as Loop
 
         rule = Learning(self.shape, self.task.bits, self.room, self.task.separated, self.batch, self.clip, self.dropout, self.pool,
-                        self.training_set > 0)  # fmt: skip
+                        self.training_set > 0, self.validation)  # fmt: skip
         return Loop(rule, self.steps())
 
     def start(self, seeds):
@@ -147,6 +150,8 @@ class ThreeSteps(Experiment):
             value = getattr(self, setting)
             require(0 < value <= 1e6, f"{self.name}: {setting} must be positive and at most 10^6, not {value} (set --{setting})")
         require(self.task.format == "paper", f"{self.name}: the theory has the paper's format, not {self.task.format!r} (set --task.format)")
+        for what, size in (("places and dimension", self.task.length * self.dimension), ("places and neurons", self.task.length * self.neurons)):
+            require(size <= 10**8, f"{self.name}: {what} are too large together, {size:.2g} (set --task.bits, --dimension or --neurons)")
 
     def rates(self) -> tuple[float, float, float]:
         """eta0, eta1, eta2."""
@@ -184,6 +189,10 @@ class Identities(ThreeSteps):
     name = "parity.identities"
     presets = {"quick": {}, "standard": {"seeds": 8}, "paper": {"seeds": 8}}
 
+    def __post_init__(self):
+        super().__post_init__()
+        require(self.task.chain_of_thought, f"{self.name}: the lemmas are about chains of thought (leave --task.no_chain_of_thought away)")
+
     def program(self):
         from stagewise.papers.parity.identities import DIMS, measure
         from stagewise.training.once import Once
@@ -209,7 +218,9 @@ class Construction(Experiment):
     def __post_init__(self):
         super().__post_init__()
         require(1 <= self.dimension <= 10**6, f"{self.name}: dimension must lie between 1 and 10^6, not {self.dimension} (set --dimension)")
-        require(not self.task.chain_of_thought, f"{self.name}: Theorem 1 has no chain of thought (set --task.chain_of_thought False)")
+        require(not self.task.chain_of_thought, f"{self.name}: Theorem 1 has no chain of thought (set --task.no_chain_of_thought)")
+        require(self.task.format == "paper", f"{self.name}: the theory has the paper's format, not {self.task.format!r} (set --task.format)")
+        require(self.dimension * self.task.bits <= 10**8, f"{self.name}: {self.task.bits} bits of dimension {self.dimension} do not fit (set --dimension)")
         require(self.task.bits >= 2, f"{self.name}: Theorem 1 needs two bits at least (set --task.bits)")
 
     def inputs(self, rng):
@@ -270,9 +281,10 @@ class Embeddings(Experiment):
 
     def __post_init__(self):
         super().__post_init__()
-        for setting, high in (("places", 10**4), ("secret_size", self.places), ("dimension", 10**6)):
+        for setting, low, high in (("places", 3, 10**4), ("secret_size", 1, self.places - 2), ("dimension", 1, 10**6)):
             value = getattr(self, setting)
-            require(1 <= value <= high, f"{self.name}: {setting} must lie between 1 and {high}, not {value} (set --{setting})")
+            require(low <= value <= high, f"{self.name}: {setting} must lie between {low} and {high}, not {value} (set --{setting})")
+        require(self.places * self.dimension <= 10**8, f"{self.name}: {self.places} places of dimension {self.dimension} do not fit (set --dimension)")
 
     def program(self):
         from stagewise.papers.parity.orthogonality import DIMS, measure

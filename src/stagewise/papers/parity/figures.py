@@ -10,9 +10,9 @@ from stagewise.lab.charts import band, lines, points
 from stagewise.lab.figures import figure
 from stagewise.lab.settings import setting
 from stagewise.papers.parity.recorded import at_best_rate, samples_needed, solved
-from stagewise.papers.parity.studies import dimensions, proofs
-from stagewise.papers.parity.trained import (
-    again_deep, chain_lengths, full_width, grid, growth, later, one_hot, one_hot_small, plain_curves, set_sizes, two_layers,
+from stagewise.papers.parity.studies.theory import dimensions, proofs
+from stagewise.papers.parity.studies.training import (
+    again_deep, chain_lengths, chained_curves, full_width, grid, growth, later, one_hot, one_hot_small, plain_curves, set_sizes, two_layers,
 )  # fmt: skip
 
 ARMS = {True: "with a chain of thought", False: "without"}
@@ -84,7 +84,7 @@ def _accuracy_and_entropy(run: xr.Dataset, title: str, more: dict[str, xr.DataAr
 @figure(
     "parity.fig1b",
     source="Figure 1b",
-    needs={"chained": one_hot_small, "plain": plain_curves},
+    needs={"chained": chained_curves, "plain": plain_curves},
     paper_shows="Accuracy jumps at the very time at which the normalised entropy of first-layer attention falls, with and without a chain of thought.",
 )
 def accuracy_and_entropy(chained: xr.Dataset, plain: xr.Dataset) -> alt.HConcatChart:
@@ -179,7 +179,7 @@ def many_passes(runs: xr.Dataset, deep: xr.Dataset) -> alt.VConcatChart:
         run = all_runs.sel(training_set=size)
         return _accuracy_and_entropy(run, f"{what}, {size:,} inputs", {"accuracy in training": run.training_accuracy})
 
-    rows = [[panel(runs, n, "one layer") for n in runs.training_set.values], [panel(deep, n, "two layers") for n in deep.training_set.values]]
+    rows = [[panel(runs, n, f"{setting(runs, 'gpt.layers')} layers") for n in runs.training_set.values], [panel(deep, n, "2 layers") for n in deep.training_set.values]]
     return alt.vconcat(*(alt.hconcat(*part) for row in rows for part in (row[:2], row[2:]) if part)).resolve_scale(color="shared")
 
 

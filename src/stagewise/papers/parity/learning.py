@@ -52,6 +52,7 @@ class Learning(Rule):
     dropout: float
     pool: int
     passes: bool
+    validation: int
 
     stops = True
     one_by_one = True  # a step fills a core by itself, and a lane that has solved its task costs nothing more

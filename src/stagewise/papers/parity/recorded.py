@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from stagewise.lab.settings import setting
+from stagewise.lab.statistics import FAILS, HOLDS, INCONCLUSIVE, Verdict
 from stagewise.lazy import xr
 
 
@@ -23,6 +24,23 @@ def samples_needed(run: xr.Dataset) -> xr.DataArray:
 def solved(run: xr.Dataset) -> xr.DataArray:
     """Which seeds got every answer right within the budget."""
     return run.done_at >= 0
+
+
+def learned_within(verdict: Verdict, run: xr.Dataset, full: int = 10_000_000) -> Verdict:
+    """A verdict on something that is to be learned within the paper's budget: with a smaller one, failing says nothing."""
+    return _cut_off(verdict, run, full, FAILS)
+
+
+def not_learned_within(verdict: Verdict, run: xr.Dataset, full: int = 10_000_000) -> Verdict:
+    """A verdict on something that is not to be learned within the paper's budget: with a smaller one, holding says nothing."""
+    return _cut_off(verdict, run, full, HOLDS)
+
+
+def _cut_off(verdict: Verdict, run: xr.Dataset, full: int, outcome: str) -> Verdict:
+    samples = setting(run, "samples")
+    if samples >= full or verdict.outcome != outcome:
+        return verdict
+    return Verdict(INCONCLUSIVE, verdict.measured, verdict.seeds, f"the budget was cut from {full:,} to {samples:,} samples")
 
 
 def at_best_rate(needed: xr.DataArray) -> xr.DataArray:

@@ -8,7 +8,7 @@ from stagewise.papers.parity import precision
 from stagewise.papers.parity.three_steps import BATCHES, STEPS, frozen
 from stagewise.training.program import EVALUATION, generator
 
-PRECISIONS = tuple(range(2, 17))
+PRECISIONS = tuple(range(2, 21))
 DIMS = {"accuracy": (), "accuracy_at": ("precision",)}
 
 

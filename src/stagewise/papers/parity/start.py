@@ -33,7 +33,7 @@ def lane(settings, seed: int) -> tuple[dict, dict]:
         "pool": np.packbits(pool, axis=1),
         "goal": np.float32(settings.goal if settings.until == "solved" else 2),
         "first_text": text(replace(task, chain_of_thought=False), secret, settings.room),
-        "switch": np.int32(settings.plain_samples // settings.batch),
+        "switch": np.int32(min(settings.plain_samples // settings.batch, 2**31 - 1)),
     }
     order = np.arange(settings.training_set, dtype=np.int32)
     return {"model": model, "adam": adam.begin(model), "order": order}, numbers

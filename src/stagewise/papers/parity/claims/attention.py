@@ -6,10 +6,10 @@ import numpy as np
 
 from stagewise.lab.claims import claim
 from stagewise.lab.settings import setting
-from stagewise.lab.statistics import UNTESTED, Verdict, all_of, median_over_seeds, share_of_seeds
+from stagewise.lab.statistics import INCONCLUSIVE, UNTESTED, Verdict, all_of, median_over_seeds, share_of_seeds
 from stagewise.lazy import xr
 from stagewise.papers.parity.recorded import first_reaching, half_fallen, rank_correlation
-from stagewise.papers.parity.trained import later, one_hot, one_hot_small, only_answers, plain_curves, reasoning, two_layers
+from stagewise.papers.parity.studies.training import chained_curves, later, one_hot, one_hot_small, only_answers, plain_curves, reasoning, two_layers
 
 
 def first_layer(run: xr.Dataset, places: str = "all") -> xr.DataArray:
@@ -31,34 +31,35 @@ def falls_with_the_jump(run: xr.Dataset, arm: str, entropy: xr.DataArray) -> Ver
     "parity.fig1b",
     source="Figure 1b",
     predicted="the entropy of first-layer heads falls when accuracy jumps",
-    needs={"chained": one_hot_small, "last": False},
-    control={"last": True},
+    note="A correlation below -0.5 in most seeds, where our reading asked for every one.",
+    needs={"chained": chained_curves, "turned_over": False},
+    control={"turned_over": True},
     control_is="1 - entropy in place of entropy",
 )
-def entropy_falls_when_accuracy_jumps(chained: xr.Dataset, last: bool) -> Verdict:
+def entropy_falls_when_accuracy_jumps(chained: xr.Dataset, turned_over: bool) -> Verdict:
     """With a chain of thought the normalised entropy of first-layer heads falls when accuracy jumps.
 
     Threshold: drop and jump within a factor 2 in the median, and a rank correlation below -0.5 in most seeds, because the figure shows the two
     curves cross at one time."""
     entropy = first_layer(chained)
-    return falls_with_the_jump(chained, "with", 1 - entropy if last else entropy)
+    return falls_with_the_jump(chained, "with", 1 - entropy if turned_over else entropy)
 
 
 @claim(
     "parity.fig1b.plain",
     source="Figure 1b, lower curves",
     predicted="the same without a chain of thought",
-    needs={"plain": plain_curves, "last": False},
-    control={"last": True},
+    needs={"plain": plain_curves, "turned_over": False},
+    control={"turned_over": True},
     control_is="1 - entropy in place of entropy",
-    note="k = 2 at preset quick, k = 3 beyond.",
+    note="One layer and one head; k = 2 at preset quick, k = 3 at standard. Four layers of four heads at preset paper.",
 )
-def entropy_falls_without_a_chain_as_well(plain: xr.Dataset, last: bool) -> Verdict:
+def entropy_falls_without_a_chain_as_well(plain: xr.Dataset, turned_over: bool) -> Verdict:
     """Without a chain of thought the normalised entropy of first-layer heads falls when accuracy jumps.
 
     Threshold: as for parity.fig1b, because the figure shows both settings alike; a seed without a jump counts against it."""
     entropy = first_layer(plain)
-    return falls_with_the_jump(plain, "without", 1 - entropy if last else entropy)
+    return falls_with_the_jump(plain, "without", 1 - entropy if turned_over else entropy)
 
 
 def looks_where_it_should(run: xr.Dataset, mass: float) -> Verdict:
@@ -130,25 +131,23 @@ def the_first_layer_finds_the_secret(run: xr.Dataset) -> Verdict:
 @claim(
     "parity.sparse_enough",
     source="ours, against Sections 1 and 4",
-    predicted="one-hot attention goes with right answers",
-    needs={"run": plain_curves, "record": -1},
-    control={"record": 0},
-    control_is="before training",
+    predicted="sparse attention goes with right answers",
+    needs={"run": plain_curves, "answers_at": -1},
+    control={"answers_at": 0},
+    control_is="the answers before training",
     beyond_paper=True,
     note="A single head without a chain of thought can become one-hot on one secret bit and stay there, with the others lost: sparse attention is "
-    "neither sufficient, nor with trained positions necessary, since values that differ by place carry the bits through uniform attention.",
+    "not sufficient. Nor is it necessary with trained positions, since values that differ by place carry bits through uniform attention.",
 )
-def sparse_attention_means_right_answers(run: xr.Dataset, record: int) -> Verdict:
-    """Without a chain of thought, a seed whose attention at the answer has an entropy below one half has its answers right, and the others not.
+def sparse_attention_means_right_answers(run: xr.Dataset, answers_at: int) -> Verdict:
+    """Without a chain of thought, seeds whose attention at the answer ends with an entropy below one half have their answers right.
 
-    Threshold: in most seeds, because that is how the paper reads its curves."""
-    end = run.isel(record=record)
-    sparse = end.entropy.sel(layer=1, places="asked").min("head") < 0.5
-    right = end.accuracy > 0.95
-    trained = first_reaching(run).notnull().any() & (record != 0)
-    return share_of_seeds("share of seeds that agree", (sparse == right) & trained).also(
-        sparse_and_wrong=float((sparse & ~right).mean()), right_and_not_sparse=float((right & ~sparse).mean())
-    )
+    Threshold: in most of these seeds, because that is how the paper reads its curves."""
+    sparse = (run.isel(record=-1).entropy.sel(layer=1, places="asked").min("head") < 0.5).values
+    right = (run.isel(record=answers_at).accuracy > 0.95).values
+    if not sparse.any():
+        return Verdict(INCONCLUSIVE, {}, 0, "no seed's attention became sparse")
+    return share_of_seeds("share of sparse seeds that are right", right[sparse]).also(sparse=float(sparse.mean()), right_and_not_sparse=float((right & ~sparse).mean()))
 
 
 @claim(

@@ -8,8 +8,8 @@ from stagewise.lab.claims import claim
 from stagewise.lab.settings import setting
 from stagewise.lab.statistics import INCONCLUSIVE, Verdict, all_of, exactly, median_over_seeds, share_of_seeds, slope
 from stagewise.lazy import xr
-from stagewise.papers.parity.recorded import at_best_rate, samples_needed, single_seed_minimum, solved
-from stagewise.papers.parity.trained import ascending, chain_lengths, fresh_six, grid, growth, later, many_bits, shuffled, twelve_chained
+from stagewise.papers.parity.recorded import at_best_rate, not_learned_within, samples_needed, single_seed_minimum, solved
+from stagewise.papers.parity.studies.training import ascending, chain_lengths, fresh_six, grid, growth, later, many_bits, shuffled, twelve_chained
 
 
 def exponential_without_flat_with(needed: xr.DataArray, hard: int) -> Verdict:
@@ -54,7 +54,7 @@ def deep_models_need_exponentially_many_without(runs: xr.Dataset, mixed_up: bool
 
     Threshold: a slope of log10(samples) above 0.3 a bit without, largest over smallest median below 4 with, and a factor of 10 between the
     two at k = 3, because the figure spans two decades over four bits without and is nearly flat with."""
-    needed = samples_needed(runs).isel(layers=-1, heads=-1)
+    needed = at_best_rate(samples_needed(runs).isel(layers=-1, heads=-1))
     return exponential_without_flat_with(_exchanged(needed) if mixed_up else needed, hard=3)
 
 
@@ -65,27 +65,38 @@ def _exchanged(needed: xr.DataArray) -> xr.DataArray:
 @claim(
     "parity.fig2b",
     source="Figure 2b",
-    predicted="the same for one layer and one head, and k = 4 beyond the budget without a chain of thought",
+    predicted="the same for one layer and one head",
     needs={"runs": growth, "mixed_up": False},
     control={"mixed_up": True},
     control_is="the two arms exchanged",
-    note="The best of the rates by the median over seeds; the paper's own figure, the least over rates of one seed, is `paper_style`. Preset quick "
-    "has k up to 3 and asks for k = 3 beyond its small budget.",
+    note="The best of the rates by the median over seeds; the paper's own figure, the least over rates of one seed, is `paper_style`. Runs that do "
+    "not get there count as the budget, a lower bound. k up to 3 at preset quick, up to 4 beyond.",
 )
 def one_head_needs_exponentially_many_without(runs: xr.Dataset, mixed_up: bool) -> Verdict:
     """One layer of one head needs exponentially many samples without a chain of thought, and hardly more with one as k grows.
 
-    Threshold: as for parity.fig1a, and the largest secret censored in most seeds, because the figure shows k = 4 beyond the budget."""
-    all_needed = samples_needed(runs)
-    best = at_best_rate(all_needed)
-    needed, done = (_exchanged(x) if mixed_up else x for x in (best, solved(runs)))
-    hardest = done.sel(chain_of_thought=False).isel(secret_size=-1)
-    beyond = hardest.any("learning_rate") if "learning_rate" in hardest.dims else hardest
-    style = single_seed_minimum(all_needed).sel(chain_of_thought=False)
-    return all_of(
-        exponential_without_flat_with(needed, hard=3),
-        share_of_seeds("share of seeds beyond the budget at the largest k", ~beyond.astype(bool)),
-    ).also(**{f"paper_style_without_k{int(k)}": float(style.sel(secret_size=k)) for k in style.secret_size.values})
+    Threshold: as for parity.fig1a, because the figure shows the same."""
+    needed = samples_needed(runs)
+    best, style = at_best_rate(needed), single_seed_minimum(needed).sel(chain_of_thought=False)
+    return exponential_without_flat_with(_exchanged(best) if mixed_up else best, hard=3).also(
+        **{f"paper_style_without_k{int(k)}": float(style.sel(secret_size=k)) for k in style.secret_size.values}
+    )
+
+
+@claim(
+    "parity.fig2b.beyond",
+    source="Figure 2b",
+    predicted="without a chain of thought k = 4 is beyond the budget of 10^7 samples",
+    needs={"runs": later(growth), "k": 4},
+    control={"k": 1},
+    control_is="one secret bit",
+)
+def four_bits_are_beyond_the_budget(runs: xr.Dataset, k: int) -> Verdict:
+    """Without a chain of thought one layer of one head does not learn four secret bits at any of the rates.
+
+    Threshold: in most seeds, because the figure shows it for one seed; with a budget below 10^7 not to learn decides nothing."""
+    done = solved(runs).sel(chain_of_thought=False, secret_size=k).any("learning_rate").astype(bool)
+    return not_learned_within(share_of_seeds("share of seeds beyond the budget", ~done), runs)
 
 
 @claim(
@@ -101,7 +112,7 @@ def a_chain_of_thought_wins_in_every_cell(runs: xr.Dataset, mixed_up: bool) -> V
     """For every number of layers and heads and k of two and more, the median with a chain of thought is below that without.
 
     Threshold: in all cells with k >= 2, a sign test over cells against one half, because the figure shows it everywhere."""
-    medians = samples_needed(runs).median("seed")
+    medians = samples_needed(runs).median("seed").min("learning_rate")
     medians = _exchanged(medians) if mixed_up else medians
     wins = medians.sel(chain_of_thought=True) < medians.sel(chain_of_thought=False)
     hard = wins.sel(secret_size=slice(2, None))
@@ -114,24 +125,24 @@ def a_chain_of_thought_wins_in_every_cell(runs: xr.Dataset, mixed_up: bool) -> V
     "parity.fig3a",
     source="Figure 3a",
     predicted="with a chain of thought samples grow about linearly in k",
-    needs={"runs": later(chain_lengths), "weighed_by_k": False},
-    control={"weighed_by_k": True},
-    control_is="answers seen instead of sequences",
+    needs={"runs": later(chain_lengths), "reversed_sizes": False},
+    control={"reversed_sizes": True},
+    control_is="the sizes of secrets in reverse order",
 )
-def samples_grow_linearly_with_the_chain(runs: xr.Dataset, weighed_by_k: bool) -> Verdict:
+def samples_grow_linearly_with_the_chain(runs: xr.Dataset, reversed_sizes: bool) -> Verdict:
     """With a chain of thought and n fixed, samples to an exact match of 0.995 grow about in proportion to k.
 
     Threshold: log-log slope between 0.5 and 1.5, a straight line explaining 0.8 of the medians, and every k solved in most seeds, because the
     figure's points lie near a line through the origin."""
     needed, k = samples_needed(runs).transpose("seed", "secret_size"), runs.secret_size.values
-    needed = needed * runs.secret_size if weighed_by_k else needed
+    k = k[::-1] if reversed_sizes else k
     medians = needed.median("seed").values
     fit = np.polyval(np.polyfit(k, medians, 1), k)
     explained = 1 - ((medians - fit) ** 2).sum() / ((medians - medians.mean()) ** 2).sum()
     return all_of(
         slope("log-log slope", np.log(k), np.log(needed.values), at_least=0.5, at_most=1.5),
         exactly("share of variance that a line explains", explained, at_least=0.8),
-        share_of_seeds("share of runs solved", solved(runs).values.ravel()),
+        exactly("share of seeds solved, at the worst k", float(solved(runs).mean("seed").min()), at_least=0.5),
     ).also(**_shown(needed, "samples"))
 
 
@@ -139,32 +150,34 @@ def samples_grow_linearly_with_the_chain(runs: xr.Dataset, weighed_by_k: bool) -
     "parity.fig3.nocot",
     source="Section 4.1",
     predicted="one layer and one head without a chain of thought exceed the budget for k >= 4, n = 100",
-    needs={"run": many_bits},
-    control={"run": many_bits.but(**{"task.secret_size": 1})},
+    needs={"run": later(many_bits)},
+    control={"run": later(many_bits.but(**{"task.secret_size": 1}))},
     control_is="one secret bit",
-    note="Budgets: 51200 samples of 16 bits (quick), 1 million of 100 bits at width 64 (standard), 10 million at width 720 (paper).",
+    note="A budget of 1 million samples at width 64 at preset standard, 10 million at width 720 at preset paper.",
 )
 def four_of_many_bits_are_out_of_reach(run: xr.Dataset) -> Verdict:
     """Without a chain of thought one layer of one head does not learn a secret of four bits within the budget.
 
-    Threshold: in most seeds, because the paper says so of its one seed."""
-    return share_of_seeds("share of seeds beyond the budget", ~solved(run)).also(median_accuracy=float(run.accuracy.isel(record=-1).median()))
+    Threshold: in most seeds, because the paper says so of its one seed; with a budget below 10^7 not to learn decides nothing."""
+    verdict = share_of_seeds("share of seeds beyond the budget", ~solved(run)).also(median_accuracy=float(run.accuracy.isel(record=-1).median()))
+    return not_learned_within(verdict, run)
 
 
 @claim(
     "parity.onepass6",
     source="Section 4.2",
     predicted="n = 20, k = 6 on fresh data fails within 10^7 samples",
-    needs={"run": fresh_six},
-    control={"run": fresh_six.but(samples=100_000, **{"task.secret_size": 1})},
+    needs={"run": later(fresh_six)},
+    control={"run": later(fresh_six.but(samples=100_000, **{"task.secret_size": 1}))},
     control_is="one secret bit",
 )
 def six_bits_are_not_learned_from_fresh_data(run: xr.Dataset) -> Verdict:
     """Without a chain of thought and on fresh data, a secret of six of twenty bits is not learned within ten million samples.
 
-    Threshold: final accuracy below 0.55 in most seeds, because the paper reports failure; preset quick stops at 51200 samples of 16 bits."""
+    Threshold: final accuracy below 0.55 in most seeds, because the paper reports failure; with a budget below 10^7 not to learn decides nothing."""
     end = run.accuracy.isel(record=-1)
-    return share_of_seeds("share of seeds at chance", end < 0.55).also(samples=float(setting(run, "samples")), largest_accuracy=float(run.accuracy.max()))
+    verdict = share_of_seeds("share of seeds at chance", end < 0.55).also(samples=float(setting(run, "samples")), largest_accuracy=float(run.accuracy.max()))
+    return not_learned_within(verdict, run)
 
 
 @claim(
@@ -181,8 +194,8 @@ def the_order_of_the_secret_does_not_matter(ascending: xr.Dataset, shuffled: xr.
     Threshold: the ratio of a seed's samples has a median between 1/2 and 2, because the theory never uses the order."""
     ratio = samples_needed(shuffled) / samples_needed(ascending)
     verdict = median_over_seeds("random over ascending", ratio, at_least=0.5, at_most=2)
-    if not bool(solved(ascending).all()):
-        return Verdict(INCONCLUSIVE, verdict.measured, verdict.seeds, "some seeds in ascending order did not get there")
+    if not bool((solved(ascending) & solved(shuffled)).all()):
+        return Verdict(INCONCLUSIVE, verdict.measured, verdict.seeds, "some seeds did not get there")
     return verdict
 
 

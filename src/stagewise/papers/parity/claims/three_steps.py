@@ -9,10 +9,10 @@ import numpy as np
 from stagewise.lab.claims import claim
 from stagewise.lab.settings import setting
 from stagewise.lab.study import Later
-from stagewise.lab.statistics import UNTESTED, Verdict, all_of, median_over_seeds, share_of_seeds, slope
+from stagewise.lab.statistics import INCONCLUSIVE, UNTESTED, Verdict, all_of, median_over_seeds, share_of_seeds, slope
 from stagewise.lazy import xr
 from stagewise.papers.parity.recorded import fewest_bits
-from stagewise.papers.parity.studies import (
+from stagewise.papers.parity.studies.theory import (
     large_samples, linear_loss, middle_samples, one_pass, proofs, rounded, small_samples, three_steps,
 )  # fmt: skip
 
@@ -30,7 +30,7 @@ def perfect(run: xr.Dataset) -> xr.DataArray:
     needs={"hinge": three_steps, "linear": linear_loss},
     control={"hinge": three_steps.but(batch=250)},
     control_is="250 samples a step",
-    note="No size that fits into a computer satisfies Assumption 2 (parity.lem5): m, B and the rates are ours. With the printed m = 2k neurons "
+    note="In most seeds, where our reading asked for all of a few. No size that fits into a computer satisfies Assumption 2 (parity.lem5): m, B and the rates are ours. With the printed m = 2k neurons "
     "activations are destroyed and it fails.",
 )
 def three_steps_learn_the_parity(hinge: xr.Dataset, linear: xr.Dataset) -> Verdict:
@@ -107,14 +107,17 @@ def samples_grow_about_linearly(**studies: xr.Dataset) -> Verdict:
 def few_bits_are_enough_for_the_trained_network(runs: xr.Dataset, per_doubling: float) -> Verdict:
     """With all weights and activations of the trained network rounded to 3 log2 n bits, it is still right on every test sequence.
 
-    Threshold: in most seeds and sizes that are right unrounded, because the theorem leaves the constant open and 3 is a moderate one."""
-    works, needed = [], {}
+    Threshold: in most seeds that are right unrounded, for every size, because the theorem leaves the constant open and 3 is a moderate one."""
+    verdicts, needed = [], {}
     for n in runs.bits.values:
         run = runs.sel(bits=n).squeeze("record")
         right = run.accuracy_at == 1
-        works.append(right.sel(precision=max(floor(per_doubling * log2(n)), 2)).values[run.accuracy.values == 1])
+        rounded_right = right.sel(precision=max(floor(per_doubling * log2(n)), 2)).values[run.accuracy.values == 1]
+        if not rounded_right.size:
+            return Verdict(INCONCLUSIVE, {}, 0, f"no seed is right unrounded at n = {n}")
+        verdicts.append(share_of_seeds(f"share of seeds, n = {n}", rounded_right))
         needed[f"bits_needed_n{n}"] = float(fewest_bits(right).median())
-    return share_of_seeds("share of seeds and sizes", np.concatenate(works)).also(**needed)
+    return all_of(*verdicts).also(**needed)
 
 
 @claim(
@@ -141,6 +144,7 @@ def no_small_algorithm_learns_without_a_chain_of_thought() -> Verdict:
     needs={"hidden": one_pass, "chained": one_pass.but(**{"task.chain_of_thought": True}), "single": one_pass.but(**{"task.secret_size": 1})},
     control={"hidden": one_pass.but(**{"task.secret_size": 1})},
     control_is="a secret of one bit in place of three",
+    note="Our reading has a t-test; a median with its interval says the same and does not pass by few seeds.",
 )
 def the_first_gradient_is_blind_without_a_chain_of_thought(hidden: xr.Dataset, chained: xr.Dataset, single: xr.Dataset) -> Verdict:
     """Without a chain of thought no single bit correlates with the answer, and the first gradient of W2 does not tell the secret from other bits.

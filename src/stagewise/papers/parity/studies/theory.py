@@ -1,4 +1,4 @@
-"""The settings that the theory's claims compare, by what they change. Those of training are in `trained.py`."""
+"""The theory: three steps of descent, the construction, embeddings."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ flipping = Identities.plan(epsilon=0.3, signal=500.0)
 
 near_orthogonal = Embeddings.plan()
 
-ENOUGH = 6.0  # d = 6 k log(n / 0.1), one constant for all sizes
+ENOUGH = 8.0  # d = 8 k log(n / 0.1), one constant for all sizes
 
 
 def construction(bits: int, secret_size: int, constant: float = ENOUGH):

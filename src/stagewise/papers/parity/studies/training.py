@@ -1,4 +1,4 @@
-"""The training runs that the claims compare, by figure.
+"""The training runs, by figure.
 
 Preset quick has what one layer and one head show within seconds, and one run at the paper's width. Preset standard has all figures
 at width 64, but for Figure 3b, which has the paper's; what 60 minutes on two cores cut off is said by the claims. Preset paper has
@@ -26,9 +26,9 @@ growth = Study(
 grid = Study(
     "parity.grid",
     "Samples until every answer is right, by layers and heads (Figures 1a, 2a and 2c).",
-    Training.plan(answers=4, seeds=6, samples=76_800, learning_rate=1e-3, batch=128, validation=512, **{"task.bits": 16}),
-    over={"gpt.layers": (1, 2), "gpt.heads": (1, 2), "task.chain_of_thought": (True, False), "task.secret_size": (1, 2, 3)},
-    at_preset={"paper": {**DEPTHS, "task.secret_size": (1, 2, 3, 4), "samples": 10_000_000, "learning_rate": 1e-4, "batch": 512, "validation": 2048, "task.bits": 30}},
+    Training.plan(answers=4, seeds=6, samples=76_800, batch=128, validation=512, **{"task.bits": 16}),
+    over={"gpt.layers": (1, 2), "gpt.heads": (1, 2), "task.chain_of_thought": (True, False), "task.secret_size": (1, 2, 3), "learning_rate": (1e-3,)},
+    at_preset={"paper": {**DEPTHS, "task.secret_size": (1, 2, 3, 4), "samples": 10_000_000, "learning_rate": PAPER_RATES, "batch": 512, "validation": 2048, "task.bits": 30}},
 )
 chain_lengths = Study(
     "parity.chain_lengths",
@@ -51,8 +51,10 @@ two_layers = Training.plan(until="end", seeds=6, **_forty, **{"gpt.layers": 2, "
 )
 
 # Curves of accuracy and entropy (Figure 1b): one hidden bit more or less decides how long they must be.
+_figure1b = {"task.bits": 30, "task.secret_size": 3, "gpt.layers": 4, "gpt.heads": 4, "learning_rate": 1e-4, "samples": 1_000_000, "decay_samples": 10_000_000}
+chained_curves = one_hot_small.where(paper=_figure1b)
 plain_curves = Training.plan(until="end", seeds=8, **{"task.chain_of_thought": False}).where(
-    quick={"task.secret_size": 2, "samples": 25_600}, standard={"samples": 1_000_000}, paper={"samples": 1_000_000, "decay_samples": 10_000_000}
+    quick={"task.secret_size": 2, "samples": 25_600}, standard={"samples": 1_000_000}, paper=_figure1b
 )
 full_width = Training.plan(seeds=1, batch=512, scale=0.02, embedding_scale=0.02, learning_rate=6e-5, samples=51_200, decay_samples=10_000_000,
                            validation=512, **{"task.bits": 30, "task.secret_size": 2, "task.chain_of_thought": False, "gpt.width": 720})  # fmt: skip
@@ -62,12 +64,8 @@ shuffled = ascending.but(**{"task.order": "random"})
 
 # Without a chain of thought: four secret bits among a hundred (Section 4.1), and six of twenty on fresh data (Section 4.2).
 _hidden = {"task.chain_of_thought": False}
-many_bits = Training.plan(seeds=6, **{"task.bits": 100, "task.secret_size": 4, **_hidden}).where(
-    quick={"task.bits": 16, "samples": 51_200}, standard={"samples": 1_000_000}
-)
-fresh_six = Training.plan(seeds=6, samples=10_000_000, **{"task.bits": 20, "task.secret_size": 6, **_hidden}).where(
-    quick={"task.bits": 16, "samples": 51_200}, standard={"seeds": 4}
-)
+many_bits = Training.plan(seeds=6, **{"task.bits": 100, "task.secret_size": 4, **_hidden}).where(standard={"samples": 1_000_000})
+fresh_six = Training.plan(seeds=6, samples=10_000_000, **{"task.bits": 20, "task.secret_size": 6, **_hidden}).where(standard={"seeds": 4})
 
 # Many passes over few inputs.
 _AGAIN = Training.plan(seeds=4, samples=4_000_000, decay_samples=10_000_000, **{"task.bits": 20, "task.secret_size": 6, **_hidden})
@@ -116,7 +114,7 @@ twelve_chained = Training.plan(seeds=6, answers=12, **{"task.bits": 20, "task.se
 # Answers alone first, then chains of thought, or only answers (Section 4.3).
 reasoning = Training.plan(until="end", seeds=8, **{"task.secret_size": 6}).where(
     standard={"plain_samples": 25_600, "samples": 102_400},
-    paper={"plain_samples": 1_000_000, "samples": 2_000_000},
+    paper={"plain_samples": 1_000_000, "samples": 4_000_000},
 )  # fmt: skip
 only_answers = reasoning.but(plain_samples=10**9)
 

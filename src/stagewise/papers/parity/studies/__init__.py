@@ -1,0 +1,1 @@
+"""The settings that the claims compare, by what they change: of the theory, and of training."""
