@@ -366,6 +366,7 @@ def print_ledger(entries) -> None:
     from rich.console import Console
     from rich.table import Table
 
+    from stagewise.lab.ledger import missing
     from stagewise.lab.report import number
 
     colours = {"holds": "green", "fails": "red", "inconclusive": "yellow", "untested": "dim"}
@@ -381,10 +382,13 @@ def print_ledger(entries) -> None:
     console = Console(width=None if sys.stdout.isatty() else 140)
     console.print(table)
     counts = [f"{sum(e.verdict.outcome == name for e in entries)} {name}" for name in colours]
+    later = [entry.claim.id for entry in entries if missing(entry.claim.needs_at(entry.preset))]
     for entry in entries:
-        if entry.verdict.outcome != "holds":
-            why = entry.claim.note or entry.verdict.why
+        if entry.verdict.outcome != "holds" and entry.claim.id not in later:
+            why = "; ".join(part for part in (entry.verdict.why, entry.claim.note) if part)
             console.print(f"{entry.claim.id} {entry.verdict.outcome}: {entry.claim.statement} {why}", markup=False)
+    if later:
+        console.print(f"For preset standard: {', '.join(later)}", markup=False)
     console.print("In brackets: 95 % intervals over seeds; `exact` where nothing is random. A control is a case on which the claim must not hold.", markup=False)
     console.print(f"{len(entries)} claims: " + ", ".join(counts))
 

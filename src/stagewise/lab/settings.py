@@ -54,6 +54,14 @@ def check_kinds(settings: Any, name: str) -> None:
             check_kinds(value, name)
 
 
+def check_ranges(settings: Any, **ranges: tuple[float, float]) -> None:
+    """Refuse a number outside of its range; both ends are inside."""
+    for name, (low, high) in ranges.items():
+        value = getattr(settings, name)
+        if not low <= value <= high:
+            raise Refused(f"{settings.name}: {name} must lie between {low:g} and {high:g}, not {value:g} (set --{name})")
+
+
 def kind_of(hint: Any) -> str:
     """What a setting takes, in words."""
     if typing.get_origin(hint) is tuple:

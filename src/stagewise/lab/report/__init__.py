@@ -92,7 +92,7 @@ def _settings(experiment) -> str:
 
 def _row(entry: Entry) -> str:
     data, claim = entry.to_json(), entry.claim
-    measured = "<br>".join(f"{_text(name)}: {_text(number(value))}" for name, value in entry.verdict.measured.items())
+    measured = "<br>".join(f"{_text(name)}: {_text(number(value))}" for name, value in entry.verdict.measured.items()) or _text(entry.verdict.why)
     ours = ' <small class="ours">beyond the paper</small>' if claim.beyond_paper else ""
     more = "".join(
         f"<dt>{label}</dt><dd>{_text(str(value))}</dd>"

@@ -7,6 +7,7 @@ from typing import Literal
 
 from stagewise.errors import Refused, require
 from stagewise.lab.experiment import Experiment
+from stagewise.lab.settings import check_ranges
 from stagewise.models.sizes import Shape
 from stagewise.tasks.parity import MOST_BITS_TO_ENUMERATE, MOST_BITS_TO_LIST, Parity
 
@@ -48,21 +49,14 @@ class Training(Experiment):
 
     def __post_init__(self):
         super().__post_init__()
-
-        def between(setting, low, high):
-            value = getattr(self, setting)
-            require(low <= value <= high, f"{self.name}: {setting} must lie between {low:g} and {high:g}, not {value:g} (set --{setting})")
-
-        for setting, low, high in (("batch", 1, 10**6), ("samples", 1, 10**10), ("decay_samples", 0, 10**10), ("training_set", 0, 10**8), ("answers", 0, 10**4),
-                                   ("validation", 1, 10**6), ("evaluate_every", 1, 10**6), ("plain_samples", 0, 10**10), ("goal", 0.5, 1)):  # fmt: skip
-            between(setting, low, high)
+        check_ranges(
+            self, batch=(1, 1e6), samples=(1, 1e10), decay_samples=(0, 1e10), training_set=(0, 1e8), answers=(0, 1e4), validation=(1, 1e6),
+            evaluate_every=(1, 1e6), plain_samples=(0, 1e10), goal=(0.5, 1), learning_rate=(1e-12, 1), clip=(1e-12, 1e9), scale=(1e-12, 10),
+            embedding_scale=(1e-12, 10), dropout=(0, 0.99),
+        )  # fmt: skip
         require(self.gpt.vocabulary == 2, f"{self.name}: there are two kinds of tokens, not {self.gpt.vocabulary} (set --gpt.vocabulary)")
         weights = 12 * self.gpt.layers * self.gpt.width**2
         require(weights <= 10**9, f"{self.name}: a GPT of {weights:.2g} weights is more than the 10^9 that fit here (set --gpt.layers or --gpt.width)")
-        for setting, most in (("learning_rate", 1), ("clip", 1e9), ("scale", 10), ("embedding_scale", 10)):
-            value = getattr(self, setting)
-            require(0 < value <= most, f"{self.name}: {setting} must be positive and at most {most:g}, not {value:g} (set --{setting})")
-        require(0 <= self.dropout < 1, f"{self.name}: dropout must lie in [0, 1), not {self.dropout:g} (set --dropout)")
         require(
             self.samples >= self.batch,
             f"{self.name}: a budget of {self.samples} samples is smaller than one batch of {self.batch} (set --samples or --batch)",
@@ -143,12 +137,7 @@ class ThreeSteps(Experiment):
 
     def __post_init__(self):
         super().__post_init__()
-        for setting, low, high in (("dimension", 0, 10**6), ("neurons", 1, 10**5), ("batch", 1, 10**7), ("tested", 1, 10**6)):
-            value = getattr(self, setting)
-            require(low <= value <= high, f"{self.name}: {setting} must lie between {low} and {high}, not {value} (set --{setting})")
-        for setting in ("epsilon", "signal"):
-            value = getattr(self, setting)
-            require(0 < value <= 1e6, f"{self.name}: {setting} must be positive and at most 10^6, not {value} (set --{setting})")
+        check_ranges(self, dimension=(0, 1e6), neurons=(1, 1e5), batch=(1, 1e7), tested=(1, 1e6), epsilon=(1e-6, 1e6), signal=(1e-6, 1e6))
         require(self.task.format == "paper", f"{self.name}: the theory has the paper's format, not {self.task.format!r} (set --task.format)")
         for what, size in (("places and dimension", self.task.length * self.dimension), ("places and neurons", self.task.length * self.neurons)):
             require(size <= 10**8, f"{self.name}: {what} are too large together, {size:.2g} (set --task.bits, --dimension or --neurons)")
@@ -217,7 +206,7 @@ class Construction(Experiment):
 
     def __post_init__(self):
         super().__post_init__()
-        require(1 <= self.dimension <= 10**6, f"{self.name}: dimension must lie between 1 and 10^6, not {self.dimension} (set --dimension)")
+        check_ranges(self, dimension=(1, 1e6), tested=(1, 1e6))
         require(not self.task.chain_of_thought, f"{self.name}: Theorem 1 has no chain of thought (set --task.no_chain_of_thought)")
         require(self.task.format == "paper", f"{self.name}: the theory has the paper's format, not {self.task.format!r} (set --task.format)")
         require(self.dimension * self.task.bits <= 10**8, f"{self.name}: {self.task.bits} bits of dimension {self.dimension} do not fit (set --dimension)")
@@ -281,9 +270,7 @@ class Embeddings(Experiment):
 
     def __post_init__(self):
         super().__post_init__()
-        for setting, low, high in (("places", 3, 10**4), ("secret_size", 1, self.places - 2), ("dimension", 1, 10**6)):
-            value = getattr(self, setting)
-            require(low <= value <= high, f"{self.name}: {setting} must lie between {low} and {high}, not {value} (set --{setting})")
+        check_ranges(self, places=(3, 1e4), secret_size=(1, self.places - 2), dimension=(1, 1e6))
         require(self.places * self.dimension <= 10**8, f"{self.name}: {self.places} places of dimension {self.dimension} do not fit (set --dimension)")
 
     def program(self):
