@@ -131,8 +131,8 @@ class ThreeSteps(Experiment):
     name = "parity.three_steps"
     presets = {
         "quick": {"neurons": 200, "batch": 8000, "tested": 1024},
-        "standard": {"task.bits": 20, "task.secret_size": 5, "dimension": 4096, "batch": 20_000, "signal": 90.0},
-        "paper": {"task.bits": 20, "task.secret_size": 5, "dimension": 4096, "batch": 40_000, "signal": 90.0, "seeds": 16},
+        "standard": {"task.bits": 20, "task.secret_size": 5, "dimension": 4096, "batch": 40_000},
+        "paper": {"task.bits": 20, "task.secret_size": 5, "dimension": 4096, "batch": 40_000, "seeds": 16},
     }
 
     def __post_init__(self):
