@@ -5,12 +5,10 @@ from __future__ import annotations
 import argparse
 import json
 import sys
-from contextlib import redirect_stderr, redirect_stdout
-from io import StringIO
 from pathlib import Path
 
 from stagewise import threads
-from stagewise.errors import Refused, nearest
+from stagewise.errors import Refused
 
 PRESETS = "quick (a minute a paper), standard (more seeds and sizes) or paper (the paper's own settings); default quick"
 INTERRUPTED = 130
@@ -218,6 +216,8 @@ def _run(options, rest) -> int:
     if options.name in catalogue.claims():
         raise Refused(f"{options.name} is a claim: use `stagewise reproduce {options.name}`")
     cls = choose(catalogue.experiments() | studies, options.name, "experiment")
+    from stagewise.options import parse_settings
+
     chosen = parse_settings(cls, cls.at(options.preset), rest + (["--help"] if options.help else []))
     from stagewise.lab import api
     from stagewise.lab.progress import shown
@@ -264,53 +264,6 @@ def _ends(trajectory) -> None:
         last = trajectory.loss.isel(record=-1).median("seed")
         parts = [f"{kind} {last.sel(kind=kind).item():.4g}" for kind in last.kind.values] if "kind" in last.dims else [f"{last.item():.4g}"]
         print("final loss, median over seeds: " + ", ".join(parts))
-
-
-def parse_settings(cls, default, arguments: list[str]):
-    """Settings from options, typed by the dataclass. The first wrong option is named in one sentence."""
-    import tyro
-
-    from stagewise.lab.settings import flatten, kind_of
-
-    known = {f"--{path}" for path in flatten(default)}
-    if "--help" not in arguments:
-        for argument in arguments:
-            option = argument.partition("=")[0]
-            if option.startswith("--") and option.replace("-", "_").replace("__", "--", 1) not in known:
-                raise Refused(f"{cls.name} has no setting {option}{nearest(option, known)} (see stagewise run {cls.name} --help)")
-
-    def parse(some: list[str]):
-        return tyro.cli(cls, prog=f"stagewise run {cls.name}", default=default, args=some, use_underscores=True)
-
-    def parse_quietly(some: list[str]):
-        with redirect_stdout(StringIO()), redirect_stderr(StringIO()):
-            return parse(some)
-
-    if "--help" in arguments:
-        parse(["--help"])
-    try:
-        return parse_quietly(arguments)
-    except SystemExit as stop:
-        if not arguments or not arguments[0].startswith("--"):
-            raise Refused(f"{cls.name}: {arguments[0]!r} is not an option (settings are given as --name value)") from stop
-        starts = [i for i, a in enumerate(arguments) if a.startswith("--")] + [len(arguments)]
-        for begin, end in zip(starts, starts[1:]):
-            try:
-                parse_quietly(arguments[begin:end])
-            except SystemExit:
-                given = " ".join(arguments[begin + 1 : end]) or "nothing"
-                kind = kind_of(_hint(cls, arguments[begin].partition("=")[0].lstrip("-").replace("-", "_")))
-                raise Refused(f"{cls.name}: {arguments[begin]} takes {kind}, not {given}") from stop
-        raise Refused(f"{cls.name}: {' '.join(arguments)} cannot be read (see stagewise run {cls.name} --help)") from stop
-
-
-def _hint(cls, path: str):
-    """The type of a setting."""
-    import typing
-
-    for part in path.split("."):
-        cls = typing.get_type_hints(cls)[part]
-    return cls
 
 
 def _reproduce(options, _) -> int:

@@ -9,10 +9,11 @@ import xarray as xr
 from stagewise.lab.charts import band, lines, points
 from stagewise.lab.figures import figure
 from stagewise.lab.settings import setting
+from stagewise.lab.study import Later
 from stagewise.papers.parity.recorded import at_best_rate, samples_needed, solved
 from stagewise.papers.parity.studies.theory import dimensions, proofs
 from stagewise.papers.parity.studies.training import (
-    again_deep, chain_lengths, chained_curves, full_width, grid, growth, later, one_hot, one_hot_small, plain_curves, set_sizes, two_layers,
+    again_deep, chain_lengths, chained_curves, full_width, grid, growth, one_hot, one_hot_small, plain_curves, set_sizes, two_layers,
 )  # fmt: skip
 
 ARMS = {True: "with a chain of thought", False: "without"}
@@ -57,7 +58,7 @@ def samples_by_secret_size(runs: xr.Dataset) -> alt.LayerChart:
 @figure(
     "parity.fig1a",
     source="Figures 1a, 2a and 2c",
-    needs={"runs": later(grid)},
+    needs={"runs": Later(grid)},
     paper_shows="The same for one to four layers and heads; four layers of four heads in Figure 1a.",
 )
 def samples_by_layers_and_heads(runs: xr.Dataset) -> alt.VConcatChart:
@@ -133,7 +134,7 @@ def where_steps_look(run: xr.Dataset) -> alt.LayerChart:
 @figure(
     "parity.fig3b.wide",
     source="Figure 3b",
-    needs={"run": later(one_hot)},
+    needs={"run": Later(one_hot)},
     paper_shows="The same, at this width.",
 )
 def where_steps_look_at_full_width(run: xr.Dataset) -> alt.LayerChart:
@@ -144,7 +145,7 @@ def where_steps_look_at_full_width(run: xr.Dataset) -> alt.LayerChart:
 @figure(
     "parity.fig8",
     source="Figure 8",
-    needs={"run": later(two_layers)},
+    needs={"run": Later(two_layers)},
     paper_shows="Two layers of two heads: the first layer's heads have one-hot rows that together cover the secret, the second layer is smooth.",
 )
 def where_two_layers_look(run: xr.Dataset) -> alt.VConcatChart:
@@ -156,7 +157,7 @@ def where_two_layers_look(run: xr.Dataset) -> alt.VConcatChart:
 @figure(
     "parity.fig3a",
     source="Figure 3a",
-    needs={"runs": later(chain_lengths)},
+    needs={"runs": Later(chain_lengths)},
     paper_shows="Samples grow about linearly with k, from 20 to 100 of 100 bits.",
 )
 def samples_by_chain_length(runs: xr.Dataset) -> alt.Chart:
@@ -169,7 +170,7 @@ def samples_by_chain_length(runs: xr.Dataset) -> alt.Chart:
 @figure(
     "parity.fig5",
     source="Figures 5, 10 and 11",
-    needs={"runs": later(set_sizes), "deep": later(again_deep)},
+    needs={"runs": Later(set_sizes), "deep": Later(again_deep)},
     paper_shows="Few inputs, used again and again: after a plateau accuracy jumps to one while entropy falls. A million inputs: nothing happens.",
 )
 def many_passes(runs: xr.Dataset, deep: xr.Dataset) -> alt.VConcatChart:

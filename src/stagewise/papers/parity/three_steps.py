@@ -135,7 +135,7 @@ def of_tables(settings, network: Network, nu: np.ndarray, tables: Coefficients) 
     queries, i = len(network.task.asked), lemmas.one_based(network)
     unit = settings.rates()[0] / (32 * settings.neurons * i)
     Delta = lemmas.response(nu, network.signs, tables) / unit[:, None, None]
-    on, off, on_kappa, off_kappa, errors = (np.zeros(queries) for _ in range(5))
+    on, off, off_kappa, errors = (np.zeros(queries) for _ in range(4))
     on_kappa = np.zeros((queries, 2))
     turn = np.array([1.0, -1.0])
     for q in range(queries):

@@ -7,10 +7,11 @@ import numpy as np
 from stagewise.lab.claims import claim
 from stagewise.lab.settings import setting
 from stagewise.lab.statistics import INCONCLUSIVE, Verdict, all_of, exactly, median_over_seeds, share_of_seeds
+from stagewise.lab.study import Later
 from stagewise.lazy import xr
 from stagewise.papers.parity.claims.attention import first_layer
 from stagewise.papers.parity.recorded import learned_within, not_learned_within, samples_needed, solved
-from stagewise.papers.parity.studies.training import again_chain, again_deep, again_grid, easier_sets, fresh_six, later, set_sizes, twelve
+from stagewise.papers.parity.studies.training import again_chain, again_deep, again_grid, easier_sets, fresh_six, set_sizes, twelve
 
 
 def epochs(run: xr.Dataset, training_set: float) -> xr.DataArray:
@@ -22,8 +23,8 @@ def epochs(run: xr.Dataset, training_set: float) -> xr.DataArray:
     "parity.fig4",
     source="Figure 4",
     predicted="n = 20, k = 6 is learned from 10^4 inputs within 1000 passes in nearly every shape, heads help more than layers",
-    needs={"runs": later(again_grid)},
-    control={"runs": later(again_grid.but(training_set=0, samples=1_000_000))},
+    needs={"runs": Later(again_grid)},
+    control={"runs": Later(again_grid.but(training_set=0, samples=1_000_000))},
     control_is="fresh data",
     note="One layer at preset standard: two layers take 30 minutes a run. So `14 of 16 shapes` and `heads rather than layers` are for preset paper, and "
     "the verdict here is about heads in one layer.",
@@ -52,7 +53,7 @@ def repetition_learns_what_fresh_data_does_not(runs: xr.Dataset) -> Verdict:
     "parity.fig4.chain",
     source="Figure 4, caption",
     predicted="with a chain of thought about 5 passes over 10^4 inputs are enough",
-    needs={"runs": later(again_chain), "most": 10.0},
+    needs={"runs": Later(again_chain), "most": 10.0},
     control={"most": 0.5},
     control_is="half a pass",
 )
@@ -67,8 +68,8 @@ def a_chain_of_thought_needs_few_passes(runs: xr.Dataset, most: float) -> Verdic
     "parity.fig9",
     source="Figure 9",
     predicted="n = 20, k = 12 is not learned without a chain of thought; with one, 6 passes over 10^4 inputs are enough",
-    needs={"hidden": later(twelve), "chained": later(again_chain), "k": 12},
-    control={"hidden": later(again_chain)},
+    needs={"hidden": Later(twelve), "chained": Later(again_chain), "k": 12},
+    control={"hidden": Later(again_chain)},
     control_is="a chain of thought in both arms",
     note="One layer, one and four heads, 10^6 visits at preset standard; the paper's grid of shapes and 10^7 visits at preset paper.",
 )
@@ -126,7 +127,7 @@ NOTE = ("One layer of four heads at width 64 and 4 10^6 visits at preset standar
     "parity.fig5a",
     source="Figure 5, top",
     predicted="with 5 10^4 inputs the answers become right after a plateau during which entropy falls",
-    needs={"runs": later(set_sizes), "size": 50_000},
+    needs={"runs": Later(set_sizes), "size": 50_000},
     control={"size": 1_000_000},
     control_is="10^6 inputs",
     note=NOTE,
@@ -143,7 +144,7 @@ def small_sets_are_learned_and_attention_sharpens(runs: xr.Dataset, size: int) -
     "parity.fig5b",
     source="Figure 5, bottom",
     predicted="with 10^6 inputs nothing is learned and entropy stays high",
-    needs={"runs": later(set_sizes), "size": 1_000_000},
+    needs={"runs": Later(set_sizes), "size": 1_000_000},
     control={"size": 10_000},
     control_is="10^4 inputs",
     note=NOTE,
@@ -160,8 +161,8 @@ def large_sets_are_not_learned(runs: xr.Dataset, size: int) -> Verdict:
     "parity.fig11",
     source="Figure 11",
     predicted="as Figure 5 for two layers of three heads",
-    needs={"runs": later(again_deep)},
-    control={"runs": later(again_deep.but(samples=50_000, **{"task.secret_size": 1}))},
+    needs={"runs": Later(again_deep)},
+    control={"runs": Later(again_deep.but(samples=50_000, **{"task.secret_size": 1}))},
     control_is="one secret bit, which both sets teach",
     note="Preset standard affords 10^5 visits of 10^7.",
 )
@@ -176,8 +177,8 @@ def deeper_models_do_the_same(runs: xr.Dataset) -> Verdict:
     "parity.fig10",
     source="Figure 10",
     predicted="small training sets succeed and large ones fail within the same number of steps",
-    needs={"runs": later(set_sizes), "fresh": later(fresh_six)},
-    control={"runs": later(set_sizes.but(samples=100_000, **{"task.secret_size": 1}))},
+    needs={"runs": Later(set_sizes), "fresh": Later(fresh_six)},
+    control={"runs": Later(set_sizes.but(samples=100_000, **{"task.secret_size": 1}))},
     control_is="one secret bit, which every set teaches",
     note=NOTE,
 )
@@ -207,8 +208,8 @@ def small_sets_succeed_where_large_ones_fail(runs: xr.Dataset, fresh: xr.Dataset
     "parity.fig10.easier",
     source="Figure 10, for k = 4",
     predicted="the same",
-    needs={"runs": later(easier_sets)},
-    control={"runs": later(easier_sets.but(samples=100_000, **{"task.secret_size": 1}))},
+    needs={"runs": Later(easier_sets)},
+    control={"runs": Later(easier_sets.but(samples=100_000, **{"task.secret_size": 1}))},
     control_is="one secret bit",
     beyond_paper=True,
     note="A secret of four, two heads, 10^6 visits at preset standard and paper. Sets that are too small are memorised.",

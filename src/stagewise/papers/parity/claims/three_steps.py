@@ -8,8 +8,8 @@ import numpy as np
 
 from stagewise.lab.claims import claim
 from stagewise.lab.settings import setting
-from stagewise.lab.study import Later
 from stagewise.lab.statistics import INCONCLUSIVE, UNTESTED, Verdict, all_of, median_over_seeds, share_of_seeds, slope
+from stagewise.lab.study import Later
 from stagewise.lazy import xr
 from stagewise.papers.parity.recorded import fewest_bits
 from stagewise.papers.parity.studies.theory import (

@@ -6,7 +6,7 @@ the paper's sizes and takes hours to days."""
 
 from __future__ import annotations
 
-from stagewise.lab.study import Later, Study
+from stagewise.lab.study import Study
 from stagewise.papers.parity.experiments import Training
 
 RATES, PAPER_RATES = (6e-4, 8e-4, 1e-3), (6e-5, 8e-5, 1e-4)  # at width 64 and 720
@@ -117,8 +117,3 @@ reasoning = Training.plan(until="end", seeds=8, **{"task.secret_size": 6}).where
     paper={"plain_samples": 1_000_000, "samples": 4_000_000},
 )  # fmt: skip
 only_answers = reasoning.but(plain_samples=10**9)
-
-
-def later(need) -> Later:
-    """Left out of preset quick."""
-    return Later(need)
