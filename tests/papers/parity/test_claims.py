@@ -8,7 +8,7 @@ from stagewise.lab import catalogue
 from stagewise.lab.ledger import missing
 from tests.papers.judged import check_claim, check_ids, check_ledger
 
-OPEN = {"fig1b", "fig1b.plain", "fig2b", "fig3b.small", "sparse_enough"}
+OPEN = {"fig1b", "fig1b.plain", "fig2b", "sparse_enough"}
 """What the seeds of preset quick need not decide."""
 
 CLAIMS = catalogue.papers()["parity"].claims
