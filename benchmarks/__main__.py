@@ -1,22 +1,28 @@
-"""`make bench`: run every benchmark, print a table, write benchmarks/results.json."""
+"""`make bench`: run every benchmark, print a table, write benchmarks/results.json. `python -m benchmarks lego` runs those of one paper and writes nothing."""
 
 import json
+import sys
 from pathlib import Path
 
 import stagewise  # noqa: F401  (switches double precision on before jax is imported)
 from stagewise import threads
 
 threads.all_cores()  # both sides have them all
-from benchmarks import cooccurrence, mixture, parity  # noqa: E402
+from benchmarks import cooccurrence, lego, mixture, parity  # noqa: E402
 from stagewise.lab.provenance import environment
 
 
 def main() -> None:
-    rows = [row for part in (mixture, cooccurrence, parity) for row in part.rows()]
+    parts = {"mixture": mixture, "cooccurrence": cooccurrence, "parity": parity, "lego": lego}
+    if unknown := set(sys.argv[1:]) - set(parts):
+        sys.exit(f"benchmarks: there is none for {', '.join(sorted(unknown))}; there are {', '.join(parts)}")
+    rows = [row for name in sys.argv[1:] or parts for row in parts[name].rows()]
     wide = max(len(row["what"]) for row in rows)
     print(f"{'what':<{wide}}  {'ours':>12}  {'peer':>12}  {'ratio':>8}  unit")
     for row in rows:
         print(f"{row['what']:<{wide}}  {row['ours']:>12,.1f}  {row['peer']:>12,.1f}  {row['ratio']:>8.1f}  {row['unit']}")
+    if sys.argv[1:]:
+        return
     path = Path(__file__).parent / "results.json"
     path.write_text(json.dumps({"environment": environment(), "rows": rows}, indent=1) + "\n")
     print(f"written to {path}")

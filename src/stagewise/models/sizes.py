@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Literal
 
 from stagewise.errors import require
 
@@ -30,3 +31,27 @@ class Shape:
     @property
     def hidden(self) -> int:
         return self.inner or 4 * self.width
+
+
+@dataclass(frozen=True)
+class Clauses:
+    """The sizes of a decoder that reads clauses. `skip` adds the asking clause to what attention brings; `encoding` marks places."""
+
+    heads: int = 2
+    width: int = 128
+    embedding: int = 128  # of a token; a clause is five of them
+    inner: int = 256
+    skip: bool = False
+    encoding: Literal["none", "learned", "sinusoidal"] = "none"
+    places: int = 320  # that an encoding has room for
+    token_scale: float = 0.2
+
+    def __post_init__(self):
+        for name in ("heads", "width", "embedding", "inner", "places"):
+            value = getattr(self, name)
+            require(1 <= value <= 10**5, f"decoder: {name} must lie between 1 and 10^5, not {value} (set --decoder.{name})")
+        require(1e-6 <= self.token_scale <= 100, f"decoder: token_scale must lie between 1e-6 and 100, not {self.token_scale:g} (set --decoder.token_scale)")
+        require(
+            self.width % self.heads == 0,
+            f"decoder: {self.heads} heads do not divide a width of {self.width} (set --decoder.heads or --decoder.width)",
+        )

@@ -1,4 +1,4 @@
-"""Adam with clipped gradients and a rate that falls linearly to zero, its state a dict like all others."""
+"""Adam with clipped gradients and a rate that falls, its state a dict like all others."""
 
 from __future__ import annotations
 
@@ -30,3 +30,8 @@ def step(weights: Weights, gradients: Weights, state: AdamState, rate: Float[Arr
 def linear_decay(rate: Float[Array, ""], step: Int[Array, ""], steps: Float[Array, ""]) -> Float[Array, ""]:
     """The learning rate of a step when it falls from `rate` to zero over so many steps."""
     return rate * jnp.clip(1 - step / steps, 0, 1)
+
+
+def cosine_decay(rate: Float[Array, ""], last: Float[Array, ""], step: Int[Array, ""], steps: Float[Array, ""]) -> Float[Array, ""]:
+    """The learning rate of a step when it falls from `rate` to `last` along half a wave over so many steps."""
+    return last + (rate - last) * (1 + jnp.cos(jnp.pi * jnp.clip(step / steps, 0, 1))) / 2

@@ -17,6 +17,7 @@ from jax.flatten_util import ravel_pytree
 from jaxtyping import Array, Float
 
 from stagewise.errors import require
+from stagewise.training import stiff
 from stagewise.training.program import Program, Records, State
 from stagewise.training.stages import EVENT, GAVE_UP, NOT_FINITE, NOT_RUN, TIME_RAN_OUT, Stage, System
 
@@ -56,11 +57,12 @@ class Flow(Program):
     relative_tolerance: float = 1e-8
     absolute_tolerance: float = 1e-12
     max_solver_steps: int = 512
+    stiff: bool = False  # lanes in turn by an implicit solver, see `stiff.py`; `max_solver_steps` then counts evaluations
     one_by_one: bool = False  # lanes in turn, not side by side: faster where a lane's state fills the processor's cache
 
     @property
     def most_lanes(self) -> int:
-        return 16 if self.one_by_one else 256  # a chunk of lanes in turn should not take long: it is what a stop has to wait for
+        return 16 if self.one_by_one or self.stiff else 256  # a chunk of lanes in turn should not take long: it is what a stop has to wait for
 
     @property
     def chunks(self) -> int:
@@ -88,7 +90,11 @@ class Flow(Program):
         limits = np.where(ready, stage.limit, 0.0)
         static = (self.motion, self.records_per_stage, self.max_solver_steps)
         by_lane = (weights, numbers, sign * threshold, limits)
-        if self.one_by_one:
+        if self.stiff:
+            lane_by_lane = [jax.tree.map(lambda leaf: leaf[lane], by_lane) for lane in range(lanes)]
+            solved = [stiff.solve(*static, fixed, *lane) for lane in lane_by_lane]
+            solved = jax.tree.map(lambda *parts: np.stack(parts), *solved)
+        elif self.one_by_one:
             solved = [_solve(*static, fixed, *jax.tree.map(lambda leaf: leaf[lane : lane + 1], by_lane)) for lane in range(lanes)]
             solved = jax.tree.map(lambda *parts: np.concatenate(parts), *solved)
         else:
@@ -156,8 +162,9 @@ def _solve(motion, records, max_steps, fixed, weights, numbers, threshold, limit
         duration = jnp.where(still, 0.0, stop)
         finite = jnp.all(jnp.array([jnp.all(jnp.isfinite(leaf)) for leaf in jax.tree.leaves(final)]))
         result = solution.result
+        passed = (result == diffrax.RESULTS.event_occurred) | (distance(final) >= 0)  # the event's own time may not be found within a rough step
         outcome = jnp.select(
-            [~jnp.isfinite(distance(weights)), ~runs, ~finite, result == diffrax.RESULTS.event_occurred, result == diffrax.RESULTS.successful],
+            [~jnp.isfinite(distance(weights)), ~runs, ~finite, passed, result == diffrax.RESULTS.successful],
             [NOT_FINITE, EVENT, NOT_FINITE, EVENT, TIME_RAN_OUT],
             GAVE_UP,
         )

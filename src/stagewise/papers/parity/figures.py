@@ -19,6 +19,10 @@ from stagewise.papers.parity.studies.training import (
 ARMS = {True: "with a chain of thought", False: "without"}
 
 
+def _counted(number: int, what: str) -> str:
+    return f"{number} {what}" if number == 1 else f"{number} {what}s"
+
+
 def _samples_axis(title: str = "samples") -> alt.Y:
     return alt.Y("samples:Q", scale=alt.Scale(type="log"), title=title)
 
@@ -64,7 +68,7 @@ def samples_by_secret_size(runs: xr.Dataset) -> alt.LayerChart:
 def samples_by_layers_and_heads(runs: xr.Dataset) -> alt.VConcatChart:
     """The same for one and two layers of one and two heads."""
     panels = [
-        _growth(_needed(runs.sel(layers=l, heads=h)), f"{l} layers, {h} heads") for l in runs.layers.values for h in runs.heads.values
+        _growth(_needed(runs.sel(layers=l, heads=h)), f"{_counted(l, 'layer')}, {_counted(h, 'head')}") for l in runs.layers.values for h in runs.heads.values
     ]  # fmt: skip
     return alt.vconcat(*(alt.hconcat(*panels[i : i + 2]) for i in range(0, len(panels), 2)))
 
@@ -180,7 +184,7 @@ def many_passes(runs: xr.Dataset, deep: xr.Dataset) -> alt.VConcatChart:
         run = all_runs.sel(training_set=size)
         return _accuracy_and_entropy(run, f"{what}, {size:,} inputs", {"accuracy in training": run.training_accuracy})
 
-    rows = [[panel(runs, n, f"{setting(runs, 'gpt.layers')} layers") for n in runs.training_set.values], [panel(deep, n, "2 layers") for n in deep.training_set.values]]
+    rows = [[panel(runs, n, _counted(setting(runs, "gpt.layers"), "layer")) for n in runs.training_set.values], [panel(deep, n, "2 layers") for n in deep.training_set.values]]
     return alt.vconcat(*(alt.hconcat(*part) for row in rows for part in (row[:2], row[2:]) if part)).resolve_scale(color="shared")
 
 

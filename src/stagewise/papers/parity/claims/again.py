@@ -197,7 +197,7 @@ def small_sets_succeed_where_large_ones_fail(runs: xr.Dataset, fresh: xr.Dataset
     best = done.sel(training_set=slice(0, 50_000)).mean("seed").max("training_set")
     memorised = (runs.training_accuracy.isel(record=-1) > 0.99) & ~done
     return all_of(
-        trend,
+        learned_within(trend, runs),
         learned_within(exactly("share of seeds solved, at the best of the small sets", float(best), at_least=0.5), runs),
         not_learned_within(share_of_seeds("share of seeds not solved, 10^6", ~solved(large(runs))), runs),
     ).also(**{f"solved_{int(n)}": float(done.sel(training_set=n).mean()) for n in runs.training_set.values}, memorised=float(memorised.mean()),

@@ -9,7 +9,7 @@ from stagewise.lab.settings import setting
 from stagewise.lab.statistics import INCONCLUSIVE, UNTESTED, Verdict, all_of, median_over_seeds, share_of_seeds
 from stagewise.lab.study import Later
 from stagewise.lazy import xr
-from stagewise.papers.parity.recorded import first_reaching, half_fallen, rank_correlation
+from stagewise.papers.parity.recorded import first_reaching, half_fallen, learned_within, rank_correlation
 from stagewise.papers.parity.studies.training import chained_curves, one_hot, one_hot_small, only_answers, plain_curves, reasoning, two_layers
 
 
@@ -71,13 +71,14 @@ def entropy_falls_without_a_chain_as_well(plain: xr.Dataset, turned_over: bool) 
 def looks_where_it_should(run: xr.Dataset) -> Verdict:
     """Attention of the first layer's best head, after training."""
     end = run.isel(record=-1).isel(layer=0)
-    return all_of(
+    verdict = all_of(
         median_over_seeds("share of answers that look at their secret bit most", end.hits.max("head"), at_least=0.95),
         median_over_seeds("mass on it", end.mass.mean("answer").max("head"), at_least=0.8),
     ).also(
         accuracy=float(end.accuracy.median()), entropy_at_answers=float(end.entropy.sel(places="asked, mean").median()),
         farthest_from_one_hot=float(end.off_one_hot.median()),
     )  # fmt: skip
+    return verdict if end.accuracy.median() >= 0.95 else learned_within(verdict, run)
 
 
 @claim(
@@ -87,7 +88,7 @@ def looks_where_it_should(run: xr.Dataset) -> Verdict:
     needs={"run": Later(one_hot)},
     control={"run": Later(one_hot.but(samples=1_280))},
     control_is="twenty steps of training or fewer",
-    note="The paper's width (720). n = 40, k = 20 at preset paper; n = 20, k = 8, batches of 128 and 240 steps at preset standard.",
+    note="The paper's width (720). n = 40, k = 20 at preset paper; n = 20, k = 8, batches of 128 and 480 steps at preset standard. Where answers are not right yet, less attention than this says nothing.",
 )
 def each_step_attends_to_its_bit(run: xr.Dataset) -> Verdict:
     """At the paper's width, each step of the chain of thought looks most at the bit it needs, with nearly all of its attention.

@@ -1,0 +1,308 @@
+"""Section 7: what a trained decoder does, length by length, and where it looks."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from stagewise.lab.claims import claim
+from stagewise.lab.statistics import Verdict, all_of, exactly, median_over_seeds, share_of_seeds, slope
+from stagewise.lab.study import Later
+from stagewise.lazy import xr
+from stagewise.papers.lego.watched import BONUS, ORDER
+from stagewise.papers.lego.recorded import at_end_of, half_length, trend
+from stagewise.papers.lego.studies.training import cyclic, encodings, stabilisers, stayed, symmetric
+from stagewise.tasks.groups import Action
+
+OWN_TURNS = (1, 2, 3)
+
+
+def curve(run: xr.Dataset, number: int) -> xr.DataArray:
+    return at_end_of(run, number).chain
+
+
+@claim(
+    "lego.fig1a",
+    source="Figure 1a",
+    predicted="trained at 5: C6 nearly perfect up to 160, S5 only a constant factor",
+    needs={"cyclic": Later(cyclic), "symmetric": Later(symmetric), "exchanged": False},
+    control={"exchanged": True},
+    control_is="the two groups exchanged",
+    note="Chain accuracy: every value of the chain right in a greedy rollout. Width, batch and number of variables are ours, the same for both groups. S5 is the "
+    "self-training run before its first own answers.",
+)
+def cyclic_reaches_further(cyclic: xr.Dataset, symmetric: xr.Dataset, exchanged: bool) -> Verdict:
+    """After the same training at length 5, at least 95 % of C6's chains of 160 are right, fewer than half of S5's, and S5's half length is at most half of C6's.
+
+    Threshold: in most seeds, because the figure shows one near 1 throughout and the other near 0 at 160."""
+    far, near = (curve(symmetric, 0), curve(cyclic, 0)) if exchanged else (curve(cyclic, 0), curve(symmetric, 0))
+    ratio = half_length(near) / half_length(far)
+    return all_of(
+        share_of_seeds("share of seeds with C6 at 160 above 0.95", far.sel(tested=160) >= 0.95),
+        share_of_seeds("share of seeds with S5 at 160 below 0.5", near.sel(tested=160) < 0.5),
+        share_of_seeds("share of seeds with S5's half length at most half of C6's", ratio <= 0.5),
+    ).also(C6_at_160=float(far.sel(tested=160).median()), S5_at_160=float(near.sel(tested=160).median()), S5_at_40=float(near.sel(tested=40).median()),
+           half_length_of_S5=np.median(half_length(near)), half_length_of_C6=np.median(half_length(far)))  # fmt: skip
+
+
+@claim(
+    "lego.fig1b",
+    source="Figure 1b, Theorem 1.3",
+    predicted="self-training at 10, 20, 40 pushes S5's curve right each time, at last up to 160",
+    needs={"own": Later(symmetric), "stayed": Later(stayed)},
+    control={"own": Later(stayed)},
+    control_is="as many steps at length 5 with true answers",
+    note="Half lengths are cut off at 160, the longest tested; a stage that gets there counts as grown. The control of equal steps is part of the criterion: training on at length 5 helps too.",
+)
+def self_training_extends_the_length(own: xr.Dataset, stayed: xr.Dataset) -> Verdict:
+    """Every stage multiplies the half length by 1.5 or reaches the longest length tested; after the last at least 90 % of chains of 160 are right, more than
+    after as many steps at length 5.
+
+    Threshold: in most seeds for growth, in the median for 0.9, and the difference to the control above 0, because the figure shows every curve to the
+    right of the one before and the last like C6's."""
+    lengths = np.stack([half_length(curve(own, number)) for number in range(4)], 1)
+    grown = (lengths[:, 1:] >= 1.5 * lengths[:, :-1]) | (lengths[:, 1:] >= 0.99 * own.tested.values.max())
+    last, control = curve(own, 3).sel(tested=160), curve(stayed, 3).sel(tested=160)
+    agreement = own.label_agreement.isel(record=slice(1, None)).min()
+    return all_of(
+        share_of_seeds("share of seeds in which every stage grows", grown.all(1)),
+        median_over_seeds("chains of 160 right after the last stage", last, at_least=0.9),
+        median_over_seeds("more than with as many steps at length 5", last.values - control.values, at_least=1e-9),
+    ).also(**{f"half_length_{i}": np.median(lengths[:, i]) for i in range(4)}, control_at_160=float(control.median()), least_label_agreement=float(agreement))
+
+
+@claim(
+    "lego.thm11.NC1",
+    source="Theorem 1.1",
+    predicted="one layer learns a problem beyond TC0",
+    needs={"run": Later(symmetric), "number": 3},
+    control={"number": 0},
+    control_is="before self-training",
+    note="That S5's word problem is NC1-complete is asymptotic and cannot be run. The proxy: S5 up to the longest chain tested, after self-training.",
+)
+def s5_is_learned(run: xr.Dataset, number: int) -> Verdict:
+    """After self-training at least 90 % of S5's chains of 160 are right.
+
+    Threshold: in the median over seeds, because the theorem says that the model solves the problem."""
+    return median_over_seeds("chains of 160 right", curve(run, number).sel(tested=160), at_least=0.9)
+
+
+def bands(run: xr.Dataset) -> Verdict:
+    """Both bands of Figure 2, from the attention of a length that was trained at."""
+    seen = at_end_of(run, 0).attention.sel(looked=5).isel(place=slice(0, 5)).mean("place")
+    predicate, answer = seen.sel(target="predicate"), seen.sel(target="answer")
+    return share_of_seeds("share of seeds", (predicate >= 0.2) & (answer >= 0.2) & (predicate + answer >= 0.8)).also(
+        on_the_predicate=float(predicate.median()), on_the_answer=float(answer.median())
+    )
+
+
+@claim(
+    "lego.fig2",
+    source="Figure 2a",
+    predicted="two diagonal bands: answers look at the next predicate and at themselves (C6)",
+    needs={"run": cyclic},
+    control={"run": cyclic.but(steps=1)},
+    control_is="one step of training",
+    note="Without the skip of the asking clause: with it the value need not come through attention, and the second band is not there.",
+)
+def two_bands(run: xr.Dataset) -> Verdict:
+    """At length 5, mean attention on the predicate and on the answer needed is at least 0.2 each and 0.8 together.
+
+    Threshold: in most seeds, because the heatmap shows two bands and little else."""
+    return bands(run)
+
+
+@claim(
+    "lego.fig2.symmetric",
+    source="Figure 2b",
+    predicted="the same for S5",
+    needs={"run": Later(symmetric)},
+    control={"run": Later(symmetric.but(lengths=(5,), steps=1))},
+    control_is="one step of training",
+)
+def two_bands_for_s5(run: xr.Dataset) -> Verdict:
+    """For S5 both bands are there as well.
+
+    Threshold: as for lego.fig2, because the figure shows the same."""
+    return bands(run)
+
+
+@claim(
+    "lego.fig5",
+    source="Figure 5",
+    predicted="permuting predicates moves the band with them and changes nothing else",
+    needs={"run": cyclic, "moved": True},
+    control={"moved": False},
+    control_is="the band looked for where it was",
+)
+def attention_follows_the_variables(run: xr.Dataset, moved: bool) -> Verdict:
+    """With the predicates in another order, attention is the same on each predicate wherever it stands, and no logit changes.
+
+    Threshold: 1e-5 for attention and 1e-3 for logits in single precision, because without positions it is exact."""
+    order = ORDER if moved else np.arange(len(ORDER))
+    before, after = run.ordered_heatmap.values[..., : len(order)], run.permuted_heatmap.values[..., : len(order)]
+    return all_of(
+        exactly("largest change of attention", np.abs(after - before[..., order]).max(), at_most=1e-5),
+        exactly("largest change of a logit", float(run.change.max()), at_most=1e-3),
+    )
+
+
+@claim(
+    "lego.fig6",
+    source="Figure 6",
+    predicted="attention on the predicate decays along the chain for S5, and is flat for C6",
+    needs={"cyclic": Later(cyclic), "symmetric": Later(symmetric), "exchanged": False},
+    control={"exchanged": True},
+    control_is="the two groups exchanged",
+)
+def predicate_attention_decays_for_s5(cyclic: xr.Dataset, symmetric: xr.Dataset, exchanged: bool) -> Verdict:
+    """Over the place in the chain, attention on the predicate falls more for S5 than for C6, at lengths 10 and 20.
+
+    Threshold: the paired difference of slopes below 0 at both lengths, because the figure shows a decay for one and none for the other."""
+    first, second = (symmetric, cyclic) if exchanged else (cyclic, symmetric)
+    slopes = {L: [trend(at_end_of(run, 0).attention.sel(target="predicate"), L) for run in (first, second)] for L in (10, 20)}
+    return all_of(*(median_over_seeds(f"slope of S5 minus C6, length {L}", s5 - c6, at_most=-1e-9) for L, (c6, s5) in slopes.items())).also(
+        **{f"slope_of_{group}_at_{L}": np.median(pair[i]) for L, pair in slopes.items() for i, group in enumerate(("C6", "S5"))}
+    )
+
+
+@claim(
+    "lego.fig7",
+    source="Figure 7",
+    predicted="attention on the answer is stable for S5 and sensitive to the place for C6",
+    needs={"cyclic": Later(cyclic), "symmetric": Later(symmetric), "exchanged": False},
+    control={"exchanged": True},
+    control_is="the two groups exchanged",
+)
+def answer_attention_varies_for_c6(cyclic: xr.Dataset, symmetric: xr.Dataset, exchanged: bool) -> Verdict:
+    """The slope of attention on the answer over the place is larger in size for C6 than for S5, at lengths 10 and 20.
+
+    Threshold: the paired difference of sizes above 0 at both lengths, because the figure shows one stable and the other not."""
+    first, second = (symmetric, cyclic) if exchanged else (cyclic, symmetric)
+    slopes = {L: [np.abs(trend(at_end_of(run, 0).attention.sel(target="answer"), L)) for run in (first, second)] for L in (10, 20)}
+    return all_of(*(median_over_seeds(f"size for C6 minus S5, length {L}", c6 - s5, at_least=1e-9) for L, (c6, s5) in slopes.items()))
+
+
+@claim(
+    "lego.dilution",
+    source="Figures 6 and 7",
+    predicted="attention on both clauses is lower at length 20 than at 10, for both groups",
+    needs={"cyclic": Later(cyclic), "symmetric": Later(symmetric), "exchanged": False},
+    control={"exchanged": True},
+    control_is="the two lengths exchanged",
+)
+def attention_dilutes(cyclic: xr.Dataset, symmetric: xr.Dataset, exchanged: bool) -> Verdict:
+    """Mean attention on the predicate and on the answer needed falls from length 10 to 20, for C6 and S5.
+
+    Threshold: in most seeds, for each of the four, because the figures show it; C6 stays right all the same (lego.fig1a)."""
+    verdicts = []
+    for name, run in (("C6", cyclic), ("S5", symmetric)):
+        mean = at_end_of(run, 0).attention.mean("place", skipna=True)
+        short, long = (mean.sel(looked=L) for L in ((20, 10) if exchanged else (10, 20)))
+        for target in ("predicate", "answer"):
+            verdicts.append(share_of_seeds(f"share of seeds, {name}, {target}", (long < short).sel(target=target)))
+    return all_of(*verdicts)
+
+
+def variables_are_easier(run: xr.Dataset, exchanged: bool) -> Verdict:
+    at = at_end_of(run, 0)
+    lead = (at.step_accuracy - at.variable_accuracy if exchanged else at.variable_accuracy - at.step_accuracy).min("tested")
+    strictly = (at.variable_accuracy - at.step_accuracy).max("tested") * (-1 if exchanged else 1)
+    return share_of_seeds("share of seeds", (lead >= -0.005) & (strictly > 0)).also(least_lead=float(lead.min()))
+
+
+@claim(
+    "lego.slot4",
+    source="Section 6.1.3",
+    predicted="the variable is never harder than the value",
+    needs={"run": cyclic, "exchanged": False},
+    control={"exchanged": True},
+    control_is="variables and values exchanged",
+)
+def variables_are_easier_than_values(run: xr.Dataset, exchanged: bool) -> Verdict:
+    """At every length tested, steps name the right variable at least as often as the right value, and somewhere more often (C6).
+
+    Threshold: in most seeds, with 0.005 for sampling, because the text says that slot 4 is learned first."""
+    return variables_are_easier(run, exchanged)
+
+
+@claim(
+    "lego.slot4.symmetric",
+    source="Section 6.1.3",
+    predicted="the same for S5",
+    needs={"run": Later(symmetric), "exchanged": False},
+    control={"exchanged": True},
+    control_is="variables and values exchanged",
+)
+def variables_are_easier_for_s5(run: xr.Dataset, exchanged: bool) -> Verdict:
+    """The same for S5.
+
+    Threshold: as for lego.slot4, because the text makes no difference between groups."""
+    return variables_are_easier(run, exchanged)
+
+
+@claim(
+    "lego.pred_cause",
+    source="Section 7, conjecture",
+    predicted="S5's reach is limited by attention on predicates: raising it helps, raising that on answers does not",
+    needs={"run": Later(symmetric), "exchanged": False},
+    control={"exchanged": True},
+    control_is="predicates and answers exchanged",
+    note=f"A test of ours: at test time the score of the predicate, or the answer, that is needed is raised by {BONUS:g}.",
+)
+def predicates_limit_the_length(run: xr.Dataset, exchanged: bool) -> Verdict:
+    """After training at length 5, S5's half length grows when scores of predicates are raised, and does not when those of answers are.
+
+    Threshold: the median ratio of half lengths above 1.1 with predicates and below 1.1 with answers, because the conjecture names the one and not the other."""
+    raised = at_end_of(run, 0).chain_raised
+    base = half_length(raised.sel(raised="nothing"))
+    ratios = {name: half_length(raised.sel(raised=name)) / base for name in ("predicate", "answer")}
+    first, second = ("answer", "predicate") if exchanged else ("predicate", "answer")
+    return all_of(
+        median_over_seeds("half length with predicates raised, over without", ratios[first], at_least=1.1),
+        median_over_seeds("half length with answers raised, over without", ratios[second], at_most=1.1),
+    )
+
+
+@claim(
+    "lego.nope",
+    source="Section 8",
+    predicted="position encodings hinder length generalisation",
+    needs={"runs": Later(encodings), "exchanged": False},
+    control={"exchanged": True},
+    control_is="with and without exchanged",
+    note="C6, as in lego.fig1a. Places beyond the training length are as they start: random if learned, waves if sinusoidal.",
+)
+def positions_hinder(runs: xr.Dataset, exchanged: bool) -> Verdict:
+    """Trained at length 5, the half length without positions is larger than with learned or sinusoidal ones.
+
+    Threshold: in every seed of four paired by seed, a share above one half, because the text says that they hinder."""
+    last = runs.chain.isel(record=-1)
+    reach = {name: half_length(last.sel(encoding=name)) for name in runs.encoding.values}
+    verdicts = []
+    for name in ("learned", "sinusoidal"):
+        further = reach["none"] < reach[name] if exchanged else reach["none"] > reach[name]
+        verdicts.append(share_of_seeds(f"share of seeds, against {name}", further).also(**{f"half_length_{name}": np.median(reach[name])}))
+    return all_of(*verdicts).also(half_length_without=np.median(reach["none"]))
+
+
+@claim(
+    "lego.stabiliser",
+    source="beyond the paper",
+    predicted="the larger the stabiliser, the shorter the reach, at the same training",
+    needs={"runs": Later(stabilisers), "shuffled": False},
+    control={"shuffled": True},
+    control_is="stabilisers in another order",
+    beyond_paper=True,
+    note="S4 on cosets of subgroups of order 1, 2, 3, 4, 6 and 8: 24 to 3 values, 24 actions throughout. The number of values falls as the stabiliser grows, so the two cannot "
+    "be told apart within one group; the curve against both is in the figure `lego.stabilisers`.",
+)
+def larger_stabilisers_shorten_the_reach(runs: xr.Dataset, shuffled: bool) -> Verdict:
+    """The half length falls with the order of the stabiliser.
+
+    Threshold: a negative slope of log half length on log order over seeds, because the paper contrasts a stabiliser of 1 with one of 24."""
+    sizes = np.array([Action("S4", "cosets", generators).stabiliser for generators in runs.subgroup.values], float)
+    lengths = np.stack([half_length(runs.sel(subgroup=name).chain.isel(record=-1)) for name in runs.subgroup.values], 1)
+    x = np.log(sizes[[3, 0, 5, 1, 4, 2]] if shuffled else sizes)
+    return slope("slope of log half length", x, np.log(lengths), at_most=0).also(
+        **{f"half_length_at_order_{int(size)}": np.median(lengths[:, i]) for i, size in enumerate(sizes)}
+    )

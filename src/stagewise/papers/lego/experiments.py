@@ -1,0 +1,323 @@
+"""The LEGO paper's runs: the trained decoder of Section 7, and the theory's stages in closed form."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from math import log
+from typing import Literal
+
+from stagewise.errors import Refused, require
+from stagewise.lab.experiment import Experiment
+from stagewise.lab.settings import check_ranges
+from stagewise.models.sizes import Clauses
+from stagewise.tasks.groups import Action
+from stagewise.tasks.lego import Lego
+
+
+@dataclass(frozen=True)
+class Training(Experiment):
+    """A clause decoder learns chains by Adam: at the first length from true answers, at each later one from answers that it wrote itself.
+
+    A warm-up at length 1 may come before. With `stay` the later turns are as long, but at the first length and from true answers: the control of
+    equal steps. About two minutes a seed at preset standard, hours at preset paper."""
+
+    task: Lego = Lego()
+    decoder: Clauses = Clauses()
+    lengths: tuple[int, ...] = (5,)
+    stay: bool = False
+    warm_up: int = 0  # steps at length 1
+    steps: int = 4000  # at the first length
+    own_steps: int = 2000  # at each later length
+    answers: int = 640  # in a batch, whatever the length
+    own_answers: int = 1280  # in a batch of later lengths
+    learning_rate: float = 2e-3
+    own_rate: float = 5e-4
+    last_rate: float = 2e-5  # to which the rate falls in every turn
+    clip: float = 1.0
+    tested: tuple[int, ...] = (5, 10, 20, 40, 80, 160)
+    test_sentences: int = 128
+    evaluations: int = 2  # in every turn
+    seeds: int = 6
+
+    name = "lego.training"
+    presets = {
+        "quick": {"task.variables": 64, "decoder.width": 64, "decoder.embedding": 64, "decoder.inner": 128, "steps": 1500, "answers": 320,
+                  "learning_rate": 3e-3, "tested": (5, 10, 20, 40), "test_sentences": 64, "seeds": 4},
+        "standard": {},
+        "paper": {"learning_rate": 1e-4, "own_rate": 1e-4, "last_rate": 1e-4, "steps": 117_000, "own_steps": 117_000, "answers": 1280, "seeds": 4},
+    }  # fmt: skip
+
+    def __post_init__(self):
+        super().__post_init__()
+        check_ranges(
+            self, warm_up=(0, 1e8), steps=(1, 1e8), own_steps=(1, 1e8), answers=(1, 1e6), own_answers=(1, 1e6), learning_rate=(1e-12, 1), own_rate=(1e-12, 1),
+            last_rate=(0, 1), clip=(1e-12, 1e9), test_sentences=(1, 1e5), evaluations=(1, 1000),
+        )  # fmt: skip
+        require(len(self.lengths) > 0, f"{self.name}: there must be a length to train at (set --lengths)")
+        growing = all(a < b for a, b in zip(self.lengths, self.lengths[1:]))
+        require(growing, f"{self.name}: training lengths must grow from one turn to the next, not {list(self.lengths)} (set --lengths)")
+        require(len(self.tested) > 0, f"{self.name}: there must be a length to test at (set --tested)")
+        for length in (*self.lengths, *self.tested, 20):  # 20: at which attention is watched
+            self.task.check_length(length)
+        longest = max(*self.lengths, *self.tested)
+        require(self.answers >= self.lengths[0], f"{self.name}: {self.answers} answers are less than one chain of {self.lengths[0]} (set --answers)")
+        require(len(self.lengths) == 1 or self.own_answers >= self.lengths[-1],
+                f"{self.name}: {self.own_answers} answers are less than one chain of {self.lengths[-1]} (set --own_answers)")  # fmt: skip
+        require(self.decoder.encoding == "none" or self.decoder.places >= 2 * longest,
+                f"{self.name}: chains of {longest} have {2 * longest} places, more than the {self.decoder.places} that are encoded (set --decoder.places)")  # fmt: skip
+        require(self.test_sentences <= 64 or self.test_sentences % 64 == 0,
+                f"{self.name}: more than 64 test sentences come in whole groups of 64, not {self.test_sentences} (set --test_sentences)")  # fmt: skip
+
+    def turns(self) -> list[tuple[str, int, int, int, bool, float]]:
+        """Name, length, batch, steps, whether the model writes the answers, and rate, of every turn."""
+        first = self.lengths[0]
+        found = [("warm-up", 1, self.answers, self.warm_up, False, self.learning_rate)] if self.warm_up else []
+        found.append((f"length {first}", first, self.answers // first, self.steps, False, self.learning_rate))
+        for number, length in enumerate(self.lengths[1:], start=1):
+            if self.stay:
+                found.append((f"length {first}, again ({number})", first, self.answers // first, self.own_steps, False, self.own_rate))
+            else:
+                found.append((f"length {length}, own answers", length, self.own_answers // length, self.own_steps, True, self.own_rate))
+        return found
+
+    def program(self):
+        from stagewise.papers.lego.learning import Learning
+        from stagewise.training.in_turn import InTurn
+        from stagewise.training.loop import Training as Loop
+        from stagewise.training.schedule import schedule
+
+        turns = []
+        for name, length, batch, steps, own, _ in self.turns():
+            rule = Learning(self.task, self.decoder, length, batch, own, name, self.tested, self.test_sentences, self.clip)
+            turns.append(Loop(rule, schedule(steps, evenly=1 if name == "warm-up" else self.evaluations)[1:]))
+        return InTurn(tuple(turns))
+
+    def start(self, seeds):
+        from stagewise.papers.lego.start import start
+
+        return start(self, seeds)
+
+    def model(self, state):
+        from stagewise.lazy import jnp
+        from stagewise.models.clause_decoder import ClauseDecoder
+
+        return ClauseDecoder(**{name: jnp.asarray(weight) for name, weight in state["weights"].items()}, heads=self.decoder.heads)
+
+
+@dataclass(frozen=True)
+class Theory(Experiment):
+    """What the closed forms share: a group, a vocabulary of size d, and the activation. B = clip log d; rho is in units of the bias mu."""
+
+    action: Action = Action()
+    vocabulary: float = 256.0
+    clip: float = 1.5
+    clip_width: float = 0.05  # over which the clip is rounded; 0 is sharp
+    q: int = 32
+    rho: float = 1.6
+
+    def __post_init__(self):
+        super().__post_init__()
+        check_ranges(self, vocabulary=(self.action.values + 2, 1e12), clip=(1e-3, 1e4), clip_width=(0, 10), q=(2, 200), rho=(1e-3, 1e3))
+        require(self.q % 2 == 0, f"{self.name}: q must be even, not {self.q} (set --q)")
+
+    @property
+    def table(self) -> tuple[tuple[int, ...], ...]:
+        return tuple(map(tuple, self.action.maps().tolist()))
+
+    def numbers(self) -> dict[str, float]:
+        from stagewise.papers.lego.closed import scales
+
+        return scales(self.vocabulary, self.clip, self.rho, self.q) | {"clip_width": self.clip_width}
+
+    def model(self, state):
+        raise Refused(f"{self.name} gives no model: it follows a closed form of its weights")
+
+
+@dataclass(frozen=True)
+class OneStep(Theory):
+    """Stage 1 of both algorithms: the perceptron learns one step (slot 5), as a flow. Seconds for 8 seeds."""
+
+    neurons: int = 0  # of each value; 0: twice as many as there are values
+    form: Literal["3.4", "B.2"] = "3.4"  # of the activation: Definition 3.4 or Assumption B.2
+    condition: float = 1.0  # condition number of the embedding's Gram matrix; 1 is orthonormal
+    excess: float = 1.001  # the flow ends at this multiple of the least loss
+    seeds: int = 8
+
+    name = "lego.one_step"
+    presets = {"quick": {}, "standard": {"seeds": 16}, "paper": {"seeds": 16}}
+
+    def __post_init__(self):
+        super().__post_init__()
+        check_ranges(self, neurons=(0, 1000), condition=(1, 1e4), excess=(1, 1e6))
+        require(self.action.transitive, f"{self.name}: the action must reach every value from any (set --action.group)")
+
+    @property
+    def width(self) -> int:
+        return self.neurons or 2 * self.action.values
+
+    def program(self):
+        from stagewise.papers.lego.one_step import OneStep as Motion
+        from stagewise.training.flow import Flow
+        from stagewise.training.stages import Stage, Until
+
+        stage = Stage("one step", ("V",), "all", Until("excess", "excess", rising=False), 1e9)
+        return Flow(Motion(self.table, self.width, self.form), (stage,), records_per_stage=97, relative_tolerance=1e-4, absolute_tolerance=1e-6, max_solver_steps=3072,
+                    one_by_one=True)  # fmt: skip
+
+    def start(self, seeds):
+        from stagewise.papers.lego.start import one_step
+
+        return one_step(self, seeds)
+
+
+@dataclass(frozen=True)
+class TwoSteps(Theory):
+    """Stage 2: four numbers of attention follow the flow while the perceptron is ideal. A second or so; nothing is random up to S4.
+
+    `trains` is Algorithm 1's loss (both answers of chains of length 2) or Algorithm 2's (the second answer alone)."""
+
+    clip: float = 2.0
+    q: int = 4
+    rho: float = 2.0
+    variables: int = 200
+    trains: Literal["both", "second"] = "both"
+    stop: Literal["time", "loss"] = "time"
+    last: float = 2.0  # the flow ends at time d^last, or before, if it stops by loss, at the paper's d^(3.025 - clip) (Lemma E.35)
+    most: int = 4000  # chains, or all there are
+    seeds: int = 1
+
+    name = "lego.two_steps"
+    presets = {"quick": {}, "standard": {}, "paper": {}}
+
+    def __post_init__(self):
+        super().__post_init__()
+        check_ranges(self, variables=(3, 1e9), last=(0, 100), most=(1, 1e6))
+
+    @property
+    def deterministic(self) -> bool:
+        return self.action.values * self.action.actions**2 <= self.most
+
+    @property
+    def losses(self) -> tuple[tuple[int, int], ...]:
+        return ((2, 1), (2, 2)) if self.trains == "both" else ((2, 2),)
+
+    def program(self):
+        from stagewise.papers.lego.closed import SCORES
+        from stagewise.papers.lego.two_steps import TwoSteps as Motion
+        from stagewise.training.flow import Flow
+        from stagewise.training.stages import Stage, Until
+
+        never, small = Until("excess", 0.0, rising=False), Until("log_loss", (3.025 - self.clip) * log(self.vocabulary), rising=False)
+        stage = Stage("attention", SCORES, "all", small if self.stop == "loss" else never, self.vocabulary**self.last)
+        motion = Motion(len(self.losses), self.action.values)
+        return Flow(motion, (stage,), records_per_stage=257, relative_tolerance=1e-7, absolute_tolerance=1e-10, max_solver_steps=100_000, stiff=True)
+
+    def start(self, seeds):
+        from stagewise.papers.lego.start import two_steps
+
+        return two_steps(self, seeds)
+
+
+@dataclass(frozen=True)
+class Recursion(Theory):
+    """Algorithm 2 with four numbers: lengths 2, 4, 8, …, each from the model's own answers until the loss is small. Seconds a stage.
+
+    The paper stops at loss d^-target; with target 0 at 1.5 times the least loss instead."""
+
+    action: Action = Action("S4")
+    clip: float = 6.0
+    q: int = 20
+    rho: float = 2.0
+    variables: int = 200
+    stages: int = 4
+    target: float = 2.97
+    most: int = 2304
+    tested: tuple[int, ...] = (1, 2, 4, 8, 16)  # times the stage's length
+    seeds: int = 6
+
+    name = "lego.recursion"
+    presets = {"quick": {"action.group": "S3", "stages": 3, "most": 512}, "standard": {}, "paper": {"action.group": "S5", "stages": 6, "most": 4096}}
+
+    def __post_init__(self):
+        super().__post_init__()
+        check_ranges(self, variables=(3, 1e9), stages=(1, 12), target=(0, 100), most=(1, 1e6))
+        require(self.target < self.clip - 1, f"{self.name}: a loss of d^-{self.target:g} is below the least that a clip of {self.clip:g} allows (set --target or --clip)")
+        require(len(self.tested) > 0 and min(self.tested) >= 1, f"{self.name}: tests are at multiples of the length from 1 on (set --tested)")
+
+    def program(self):
+        from stagewise.papers.lego.recursion import DIMS, measure
+        from stagewise.training.once import Once
+
+        along = (("times", self.tested), ("stages", tuple(2**k for k in range(1, self.stages + 1))))
+        return Once(measure, replace(self, seeds=1), tuple(DIMS.items()), along)
+
+    def start(self, seeds):
+        return {"seed": seeds}
+
+
+@dataclass(frozen=True)
+class Retrieval(Theory):
+    """Slot 4 of stage 1: copying the variable, with every class and token there is, as a flow. Here d counts the tokens that there are."""
+
+    action: Action = Action("C2")
+    variables: int = 24
+    neurons: int = 4
+    clip: float = 3.0
+    q: int = 4
+    rho: float = 2.0
+    excess: float = 1.3
+    seeds: int = 6
+
+    name = "lego.retrieval"
+    presets = {"quick": {"variables": 12}, "standard": {}, "paper": {"variables": 40, "action.group": "C3", "neurons": 6}}
+
+    def __post_init__(self):
+        super().__post_init__()
+        check_ranges(self, variables=(3, 200), neurons=(1, 100), excess=(1, 1e6))
+
+    def numbers(self) -> dict[str, float]:
+        from stagewise.papers.lego.closed import scales
+
+        size = self.variables + self.action.actions + self.action.values + 1
+        return scales(size, self.clip, self.rho, self.q) | {"clip_width": self.clip_width}
+
+    def program(self):
+        from stagewise.papers.lego.retrieval import Retrieval as Motion
+        from stagewise.training.flow import Flow
+        from stagewise.training.stages import Stage, Until
+
+        motion = Motion(self.variables, self.action.actions, self.action.values, self.neurons)
+        stage = Stage("copying", tuple(motion.tokens), "all", Until("excess", "excess", rising=False), 1e9)
+        return Flow(motion, (stage,), records_per_stage=65, relative_tolerance=1e-3, absolute_tolerance=1e-5, max_solver_steps=1024, one_by_one=True)
+
+    def start(self, seeds):
+        from stagewise.papers.lego.start import retrieval
+
+        return retrieval(self, seeds)
+
+
+@dataclass(frozen=True)
+class Identities(Theory):
+    """The paper's gradient formulas beside automatic differentiation of Definition 3.5 at random weights, by enumeration."""
+
+    action: Action = Action("C3")
+    variables: int = 4
+    neurons: int = 3
+    q: int = 4
+    seeds: int = 4
+
+    name = "lego.identities"
+    presets = {"quick": {}, "standard": {"action.group": "S3"}, "paper": {"action.group": "S3"}}
+
+    def __post_init__(self):
+        super().__post_init__()
+        check_ranges(self, variables=(3, 6), neurons=(1, 20))
+
+    def program(self):
+        from stagewise.papers.lego.identities import DIMS, measure
+        from stagewise.training.once import Once
+
+        return Once(measure, replace(self, seeds=1), tuple(DIMS.items()))
+
+    def start(self, seeds):
+        return {"seed": seeds}

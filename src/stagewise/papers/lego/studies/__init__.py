@@ -1,0 +1,1 @@
+"""What is run: the theory's stages, and training."""

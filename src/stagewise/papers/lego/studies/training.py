@@ -1,0 +1,26 @@
+"""Training runs, by figure. Preset quick has the cyclic group in a small model; the rest begins at preset standard."""
+
+from __future__ import annotations
+
+from stagewise.lab.study import Study
+from stagewise.papers.lego.experiments import Training
+
+cyclic = Training.plan(**{"task.action.group": "C6"})
+symmetric = Training.plan(lengths=(5, 10, 20, 40), **{"task.action.group": "S5"})  # Figures 1a (first turn) and 1b
+stayed = symmetric.but(stay=True)
+
+encodings = Study(
+    "lego.encodings",
+    "No position encoding, a learned one, and waves, on C6 (Section 8).",
+    cyclic.but(seeds=4),
+    over={"decoder.encoding": ("none", "learned", "sinusoidal")},
+)
+
+# One group, one number of actions, larger and larger stabilisers: S4 on the cosets of subgroups of order 1, 2, 3, 4, 6 and 8.
+SUBGROUPS = ("()", "(0 1)", "(0 1 2)", "(0 1 2 3)", "(0 1), (0 1 2)", "(0 1 2 3), (0 2)")
+stabilisers = Study(
+    "lego.stabilisers",
+    "S4 on the cosets of larger and larger subgroups, everything else the same: a quarter of an hour on two cores at preset standard.",
+    Training.plan(seeds=4, **{"task.action.group": "S4", "task.action.on": "cosets", "task.action.subgroup": "()"}),
+    over={"task.action.subgroup": SUBGROUPS},
+)

@@ -1,0 +1,78 @@
+"""Stage 2 in closed form: attention learns which clauses to read while the perceptron rests (Sections 6.2, D, E and F).
+
+By symmetry over variables all diagonal entries of Q43 are one number, and so on: four numbers describe attention. An answer's scores are
+`predicate` at the predicate it needs, `answer` at itself, `other_predicates` and `other_answers` elsewhere. Attention is then the same for every
+sentence, and what neuron r of value j sees is linear in it: a fixed array times four weights (R2 of our reading)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float
+
+from stagewise.papers.lego.activation import clipped, smooth_relu
+from stagewise.papers.lego.closed import SCORES, attention, chains, concentration, seen_by_neurons
+from stagewise.papers.lego.one_step import cross_entropy, floor
+from stagewise.training.flow import Motion
+
+
+
+
+@dataclass(frozen=True)
+class TwoSteps(Motion):
+    """The four scores, moved by the losses of some answers. Which answers of how long chains, and what neurons see there, are numbers of the lane: see `lane`."""
+
+    answers: int
+    neurons: int
+
+    def loss_of(self, index: int, weights: dict, numbers: dict) -> Float[Array, ""]:
+        """The loss of one answer, slot 5."""
+        paid = attention(weights, numbers[f"length{index}"], numbers[f"step{index}"], jnp)
+        seen = numbers["bias"] + numbers[f"seen{index}"] @ jnp.stack([paid[name] for name in SCORES])
+        outputs = clipped(smooth_relu(seen, numbers["rho"], numbers["q"]).sum(-1), numbers["top"], numbers["clip_width"])
+        return jnp.mean(cross_entropy(outputs, numbers[f"target{index}"], numbers, self.neurons))
+
+    def loss(self, weights, numbers):
+        return sum(self.loss_of(index, weights, numbers) for index in range(self.answers))
+
+    def velocity(self, weights, numbers, samples):
+        gradient = jax.grad(self.loss)(weights, numbers)
+        rate = {"predicate": 1.0, "answer": 1.0, "other_predicates": 1 / (numbers["variables"] - 1), "other_answers": 1 / (numbers["variables"] - 1)}
+        return {name: -rate[name] * gradient[name] for name in weights}
+
+    def measure(self, weights, numbers):
+        length, step = numbers[f"length{self.answers - 1}"], numbers[f"step{self.answers - 1}"]
+        (missed, gap), (first_missed, first_gap) = concentration(weights, length, step, jnp), concentration(weights, length, 1.0, jnp)
+        velocity = self.velocity(weights, numbers, None)
+        pushes = jnp.stack([-jax.grad(self.loss_of, argnums=1)(index, weights, numbers)["predicate"] for index in range(self.answers)])
+        return {"loss": self.loss(weights, numbers), "missed": missed, "gap": gap, "first_missed": first_missed, "first_gap": first_gap,
+                "predicate_velocity": velocity["predicate"], "answer_velocity": velocity["answer"], "push": pushes} | weights  # fmt: skip
+
+    def watched(self, weights, numbers):
+        loss = self.loss(weights, numbers)
+        return {"excess": loss / (self.answers * floor(numbers["vocabulary"], numbers["top"])), "log_loss": jnp.log(loss)}
+
+    def samples(self, kind):
+        return np.ones(1)
+
+    @property
+    def dims(self):
+        named = ("loss", "missed", "gap", "first_missed", "first_gap", "predicate_velocity", "answer_velocity", *SCORES)
+        return {name: () for name in named} | {"push": ("of_answer",)}
+
+    @property
+    def coords(self):
+        return {"of_answer": np.arange(3 - self.answers, 3)}  # both answers of a chain of length 2, or the second
+
+
+def lane(table: np.ndarray, features: Array | np.ndarray, steps: tuple[tuple[int, int], ...], most: int, rng: np.random.Generator) -> dict:
+    """The numbers of a lane: what neurons see in the chains of each loss."""
+    found = {}
+    for index, (length, step) in enumerate(steps):
+        xp = np if isinstance(features, np.ndarray) else jnp
+        seen, target = seen_by_neurons(features, *chains(table, length, most, rng), step, xp)
+        found |= {f"seen{index}": seen, f"target{index}": target, f"length{index}": np.float64(length), f"step{index}": np.float64(step)}
+    return found

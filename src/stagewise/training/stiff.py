@@ -1,0 +1,92 @@
+"""Stages of a flow that is stiff: fast directions that rest while slow ones go on for ages. Scipy's LSODA follows them, lane by lane."""
+
+from __future__ import annotations
+
+from functools import partial
+
+import jax
+import numpy as np
+from jax.flatten_util import ravel_pytree
+
+from stagewise.training.stages import EVENT, GAVE_UP, NOT_FINITE, TIME_RAN_OUT
+
+
+class _TooLong(Exception):
+    pass
+
+
+def solve(motion, records: int, most: int, fixed, weights, numbers, threshold: float, limit: float):
+    """One stage of one lane: weights, duration, outcome, evaluations, times and records, as `flow` has them.
+
+    `most` bounds how often the velocity is evaluated; without records nothing is measured on the way."""
+    moves, samples, chosen, sign, (relative, absolute) = fixed
+    start, unpack = ravel_pytree(weights)
+    start = np.asarray(start)
+    held, names = (numbers, samples, moves), tuple(sorted(chosen))
+    times, states, evaluated = [0.0], [start], 0
+
+    def velocity(t, y):
+        nonlocal evaluated
+        evaluated += 1
+        if evaluated > most:
+            raise _TooLong
+        return np.asarray(_velocity(motion, unpack, y, *held))
+
+    def distance(t, y):
+        watched = _watched(motion, unpack, y, numbers)
+        return sign * sum(chosen[name] * float(watched[name]) for name in names) - threshold
+
+    distance.terminal, outcome = True, TIME_RAN_OUT
+    before = distance(0, start)
+    if not np.isfinite(before):
+        outcome = NOT_FINITE
+    elif before >= 0:
+        outcome = EVENT
+    elif limit > 0:
+        try:
+            outcome = _follow(velocity, distance, times, states, limit, relative, absolute)
+        except _TooLong:
+            outcome = GAVE_UP
+    picked = np.round(np.linspace(0, len(times) - 1, records)).astype(int)
+    measured = [jax.tree.map(np.asarray, _measure(motion, unpack, states[i], numbers)) for i in picked]
+    found = jax.tree.map(lambda *parts: np.stack(parts), *measured) if measured else {}
+    final = jax.tree.map(np.asarray, unpack(states[-1]))
+    return final, np.float64(times[-1]), np.int64(outcome), np.int64(evaluated), np.array([times[i] for i in picked]), found
+
+
+def _follow(velocity, distance, times: list, states: list, limit: float, relative: float, absolute: float) -> int:
+    """Step by step, so that what was reached is there whatever ends it."""
+    from scipy.integrate import LSODA
+    from scipy.optimize import brentq
+
+    solver = LSODA(velocity, 0.0, states[0], limit, rtol=relative, atol=absolute)
+    while solver.status == "running":
+        failed = solver.step()
+        if failed or not np.all(np.isfinite(solver.y)):
+            return GAVE_UP if np.all(np.isfinite(solver.y)) else NOT_FINITE
+        if distance(solver.t, solver.y) >= 0:
+            between = solver.dense_output()
+            end = brentq(lambda t: distance(t, between(t)), solver.t_old, solver.t, xtol=1e-12 * max(solver.t, 1e-300), rtol=1e-12)
+            times.append(float(end))
+            states.append(between(end))
+            return EVENT
+        times.append(float(solver.t))
+        states.append(solver.y.copy())
+    return TIME_RAN_OUT
+
+
+@partial(jax.jit, static_argnums=(0, 1))
+def _velocity(motion, unpack, y, numbers, samples, moves):
+    weights = unpack(y)
+    velocity = motion.velocity(weights, numbers, samples)
+    return ravel_pytree({name: moves[name] * velocity[name] for name in weights})[0]
+
+
+@partial(jax.jit, static_argnums=(0, 1))
+def _watched(motion, unpack, y, numbers):
+    return motion.watched(unpack(y), numbers)
+
+
+@partial(jax.jit, static_argnums=(0, 1))
+def _measure(motion, unpack, y, numbers):
+    return motion.measure(unpack(y), numbers)
