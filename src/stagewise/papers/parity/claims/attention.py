@@ -88,7 +88,7 @@ def looks_where_it_should(run: xr.Dataset) -> Verdict:
     needs={"run": Later(one_hot)},
     control={"run": Later(one_hot.but(samples=1_280))},
     control_is="twenty steps of training or fewer",
-    note="The paper's width (720). n = 40, k = 20 at preset paper; n = 20, k = 8, batches of 128 and 480 steps at preset standard. Where answers are not right yet, less attention than this says nothing.",
+    note="The paper's width (720). n = 40, k = 20 at preset paper; n = 20, k = 8, batches of 128 and 240 steps at preset standard. Where answers are not right yet, less attention than this says nothing.",
 )
 def each_step_attends_to_its_bit(run: xr.Dataset) -> Verdict:
     """At the paper's width, each step of the chain of thought looks most at the bit it needs, with nearly all of its attention.

@@ -44,7 +44,7 @@ one_hot_small = Training.plan(until="end", seeds=8, **_forty).where(
     quick={"task.bits": 16, "task.secret_size": 6, "samples": 25_600}, standard={"batch": 128, "samples": 51_200}
 )
 one_hot = Training.plan(until="end", seeds=6, scale=0.02, embedding_scale=0.02, learning_rate=6e-5, **_forty, **{"gpt.width": 720}).where(
-    standard={"task.bits": 20, "task.secret_size": 8, "batch": 128, "samples": 61_440, "decay_samples": 10_000_000, "validation": 256, "learning_rate": 1e-4}
+    standard={"task.bits": 20, "task.secret_size": 8, "batch": 128, "samples": 30_720, "decay_samples": 10_000_000, "validation": 256, "learning_rate": 1e-4}
 )
 two_layers = Training.plan(until="end", seeds=6, **_forty, **{"gpt.layers": 2, "gpt.heads": 2}).where(
     standard={"task.bits": 20, "task.secret_size": 8, "batch": 128, "samples": 51_200}
