@@ -14,7 +14,7 @@ from stagewise.papers.lego.claims.length import missed_at
 from stagewise.papers.lego.recorded import action_of, at_end_of, half_length, half_sums, top_of, winners
 from stagewise.papers.lego.studies.theory import cyclic as one_step
 from stagewise.papers.lego.studies.theory import cyclic_sizes, recursion, symmetric_sizes
-from stagewise.papers.lego.studies.training import cyclic, stabilisers, stayed, symmetric
+from stagewise.papers.lego.studies.training import cyclic, recursive, stabilisers, stayed, symmetric
 from stagewise.papers.lego.watched import ORDER
 from stagewise.tasks.groups import Action
 
@@ -45,7 +45,7 @@ def reach_of_both_groups(cyclic: xr.Dataset, symmetric: xr.Dataset) -> alt.Layer
 @figure(
     "lego.fig1b",
     source="Figure 1b",
-    needs={"own": Later(symmetric), "stayed": Later(stayed)},
+    needs={"own": Later(recursive), "stayed": Later(stayed)},
     paper_shows="Each stage of self-training, at 10, 20 and 40, moves S5's curve to the right; the last stays near 1 up to 160.",
 )
 def reach_by_stage(own: xr.Dataset, stayed: xr.Dataset) -> alt.LayerChart:
@@ -84,7 +84,7 @@ def two_bands(run: xr.Dataset) -> alt.HConcatChart:
     paper_shows="The same two bands for S5.",
 )
 def two_bands_for_s5(run: xr.Dataset) -> alt.Chart:
-    """S5 after training at length 5, before any answers of its own."""
+    """S5 after training at length 5."""
     return _heatmap(at_end_of(run, 0).heatmap.mean("seed").values, [str(key) for key in run.key.values], "S5, in order")
 
 
