@@ -102,7 +102,7 @@ class ClauseDecoder(eqx.Module):
         """What each place adds to queries, keys and contents."""
         if not len(self.positions):
             return jnp.zeros((1, 3, 1), self.tokens.dtype)
-        return jnp.einsum("pe,med->pmd", self.positions[places], self.position_maps)
+        return jnp.einsum("pe,med->pmd", jnp.asarray(self.positions)[places], self.position_maps)
 
     def attend(self, query: Float[Array, "batch query D"], keys: Float[Array, "batch key D"], visible: Bool[Array, "query key"], raised=None):
         """Attention patterns [batch, head, query, key]."""

@@ -17,7 +17,7 @@ Read on: `tasks/groups.py`, `tasks/lego.py`, `models/clause_decoder.py` and `mod
 Where the paper's print is off, the code carries the right formula. Its slips, once:
 - (18b) has V(g') = +2B/n for actions outside the fibre; it must be negative, as (18c) and Lemma E.3 need. (18a) is a leading order: V(g) = C_alpha V(y) and
   V(g) + V(y) = 2B are exact. C_alpha of Theorem C.1 is C_Y of Definition C.6.
-- The smooth ReLU of Assumption B.2 jumps at -w, where x^2/2 is half of -wx; the line is lowered here. Lemmas D.7 and E.7 hold for Definition 3.4 only.
+- The smooth ReLU of Definition 3.4 is called continuously differentiable; at -rho its slope jumps from 0 to -1. That of Assumption B.2 jumps at -w, where x^2/2 is half of -wx; the line is lowered here. Lemmas D.7 and E.7 hold for Definition 3.4 only.
 - Algorithm 1 loops to T2, but its output is F^(T1+T2). Algorithm 2 trains the second answer alone, Algorithm 1 both. (10a) has a stray i; Definition 5.1 calls
   the greedy model sampling.
 - The gap of (20) is an absolute value, in Appendix D.5 it has a sign; here it has. Theorem D.1's proof has the gap of the first answer for that of the second.

@@ -41,7 +41,7 @@ class Training(Experiment):
 
     name = "lego.training"
     presets = {
-        "quick": {"task.variables": 64, "decoder.width": 64, "decoder.embedding": 64, "decoder.inner": 128, "steps": 1500, "answers": 320,
+        "quick": {"task.variables": 64, "decoder.width": 64, "decoder.embedding": 64, "decoder.inner": 128, "steps": 1000, "evaluations": 1, "answers": 320,
                   "learning_rate": 3e-3, "tested": (5, 10, 20, 40), "test_sentences": 64, "seeds": 4},
         "standard": {},
         "paper": {"learning_rate": 1e-4, "own_rate": 1e-4, "last_rate": 1e-4, "steps": 117_000, "own_steps": 117_000, "answers": 1280, "seeds": 4},
@@ -144,7 +144,7 @@ class OneStep(Theory):
     seeds: int = 8
 
     name = "lego.one_step"
-    presets = {"quick": {}, "standard": {"seeds": 16}, "paper": {"seeds": 16}}
+    presets = {"quick": {"seeds": 6}, "standard": {"seeds": 16}, "paper": {"seeds": 16}}
 
     def __post_init__(self):
         super().__post_init__()
@@ -210,7 +210,7 @@ class TwoSteps(Theory):
         never, small = Until("excess", 0.0, rising=False), Until("log_loss", (3.025 - self.clip) * log(self.vocabulary), rising=False)
         stage = Stage("attention", SCORES, "all", small if self.stop == "loss" else never, self.vocabulary**self.last)
         motion = Motion(len(self.losses), self.action.values)
-        return Flow(motion, (stage,), records_per_stage=257, relative_tolerance=1e-7, absolute_tolerance=1e-10, max_solver_steps=100_000, stiff=True)
+        return Flow(motion, (stage,), records_per_stage=257, relative_tolerance=1e-6, absolute_tolerance=1e-9, max_solver_steps=100_000, stiff=True)
 
     def start(self, seeds):
         from stagewise.papers.lego.start import two_steps

@@ -268,8 +268,8 @@ def mixed_of(V: np.ndarray, action, chosen: np.ndarray) -> np.ndarray:
     "lego.c2",
     source="Section 6.3",
     predicted="C2, where the chain is a parity, is a special case: the same verdicts",
-    needs={"run": two_values},
-    control={"run": two_values.but(q=4)},
+    needs={"run": Later(two_values)},
+    control={"run": Later(two_values.but(q=4))},
     control_is=BLUNT,
 )
 def parity_is_a_special_case(run: xr.Dataset) -> Verdict:
@@ -283,8 +283,8 @@ def parity_is_a_special_case(run: xr.Dataset) -> Verdict:
     "lego.embed",
     source="Definition 3.2",
     predicted="an embedding that is well-conditioned but not orthonormal gives the same",
-    needs={"run": skewed},
-    control={"run": skewed.but(q=4)},
+    needs={"run": Later(skewed)},
+    control={"run": Later(blunt)},
     control_is=BLUNT,
     note="The Gram matrix has condition number 2; features are V = W M and move by the gradient turned with it. Half of a feature then rises with its neighbour, "
     "wrong outputs pass the clip, where no gradient reaches them, and the flow gets stiff: most seeds do not end within the solver's steps.",

@@ -12,8 +12,7 @@ cyclic = OneStep.plan(**{"action.group": "C6"}).where(quick={"action.group": "C4
 symmetric = OneStep.plan(**{"action.group": "S4"}).where(quick={"action.group": "S3"})
 two_values = OneStep.plan(**{"action.group": "C2"})
 skewed = cyclic.but(condition=2.0)
-powers = Study("lego.powers", "Stage 1 for activations of growing order q.", cyclic, over={"q": (4, 8, 16, 32)})
-sizes_one = Study("lego.sizes_one", "Stage 1 in vocabularies of growing size.", cyclic, over={"vocabulary": (256.0, 1024.0, 4096.0)})
+powers = Study("lego.powers", "Stage 1 for activations of growing order q.", cyclic, over={"q": (4, 8, 16, 32)}, at_preset={"quick": {"q": (4, 16, 32)}})
 
 # Stage 1, variables (slot 4).
 copying = Retrieval.plan()
@@ -32,7 +31,6 @@ symmetric_sizes = Study(
 _HIGH = {"clip": 6.0, "q": 20, "last": 3.5}
 high_cyclic_sizes = cyclic_sizes.but(**_HIGH)
 high_symmetric_sizes = symmetric_sizes.but(**_HIGH)
-two_value_sizes = cyclic_sizes.but(**{"action.group": "C2"})
 clips = Study(
     "lego.clips",
     "Attention on S3, Algorithm 2, with higher and higher clips.",
@@ -40,7 +38,7 @@ clips = Study(
     over={"clip": (4.0, 8.0, 16.0, 32.0)},
     at_preset={"standard": {"clip": (4.0, 8.0, 16.0, 32.0, 64.0)}, "paper": {"clip": (4.0, 8.0, 16.0, 32.0, 64.0)}},
 )
-few_variables = Study("lego.few_variables", "Attention on C6 with few and many variables.", TwoSteps.plan(**{"action.group": "C6"}), over={"variables": (12, 50, 200)})
+few_variables = Study("lego.few_variables", "Attention on C6 with few and many variables.", TwoSteps.plan(**{"action.group": "C6"}), over={"variables": (12, 50, 200)}, at_preset={"quick": {"variables": (12, 200)}})
 
 recursion = Recursion.plan()
 recursion_sizes = Study("lego.recursion_sizes", "Algorithm 2 in vocabularies of growing size.", recursion.but(stages=2, seeds=6), over={"vocabulary": (64.0, 256.0, 1024.0)})
