@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Array, Float, Int
 
 from stagewise.papers.lego.activation import clipped, smooth_relu
@@ -26,7 +27,7 @@ def errors(weights, attended, target, numbers):
     return right - jax.nn.softmax(outputs, -1), slopes(x, numbers), x
 
 
-def of_neurons(weights, scores, clauses: Float[Array, "n clause 5 d"], target: Int[Array, " n"], numbers: dict) -> Float[Array, "d m 5 d"]:
+def of_neurons(weights, scores, clauses: Float[Array | np.ndarray, "n clause 5 d"], target: Int[Array | np.ndarray, " n"], numbers: dict) -> Float[Array, "d m 5 d"]:
     """Fact A.1, minus the gradient: E[E_j sReLU'(Lambda_jr) sum_k Attn_k Z_k]."""
     attended = jnp.einsum("nk,nkpa->npa", attention(scores, clauses), clauses)
     error, slope, _ = errors(weights, attended, target, numbers)
@@ -64,7 +65,7 @@ def lemma_a(weights, scores, clauses, target, numbers: dict) -> dict[str, Float[
     aimed = jax.nn.one_hot(target, error.shape[-1])
     confident = aimed - error  # logit_j
 
-    def half(there: Float[Array, "n a"]) -> Float[Array, "d m a"]:
+    def half(there: Float[Array | np.ndarray, "n a"]) -> Float[Array, "d m a"]:
         gained = jnp.einsum("nj,njm,na->jma", aimed * (1 - confident), slope, there)
         lost = jnp.einsum("nj,njm,na->jma", (1 - aimed) * confident, slope, there)
         return (gained - lost) / (2 * len(clauses))

@@ -20,7 +20,7 @@ DIMS = {name: () for name in FORMULAS}
 """The last three are the formulas perturbed, as controls: error terms without their logits, half of the gradient, Xi not centred."""
 
 
-def measure(settings, seed: int) -> dict[str, float]:
+def measure(settings, seed: int) -> dict[str, Array]:
     rng = generator(seed, INITIAL)
     d, values = language_of(settings).size, settings.action.values
     drawn = {

@@ -22,11 +22,11 @@ def floor(vocabulary: Float[Array, ""], top: Float[Array, ""]) -> Float[Array, "
     return jnp.log1p((vocabulary - 1) * jnp.exp(-top))
 
 
-def cross_entropy(outputs: Float[Array, "*n values"], target: Int[Array, "*n"], numbers: dict, neurons: int) -> Float[Array, "*n"]:
+def cross_entropy(outputs: Float[Array, "*n values"], target: Int[Array | np.ndarray, "*n"], numbers: dict, neurons: int) -> Float[Array, "*n"]:
     """-log p of the target among all classes: the values by their outputs, the rest of the vocabulary with what neurons give at their bias.
 
     Taken from the others' odds, so that losses far below rounding of the outputs keep their digits."""
-    rest = jnp.log(numbers["vocabulary"] - outputs.shape[-1]) + neurons * smooth_relu(numbers["bias"], numbers["rho"], numbers["q"])
+    rest = jnp.log(numbers["vocabulary"] - outputs.shape[-1]) + neurons * smooth_relu(jnp.asarray(numbers["bias"]), numbers["rho"], numbers["q"])
     aimed = jnp.arange(outputs.shape[-1]) == target[..., None]
     others = jax.nn.logsumexp(jnp.where(aimed, -jnp.inf, outputs), -1)
     return jax.nn.softplus(jnp.logaddexp(others, rest) - jnp.where(aimed, outputs, 0).sum(-1))

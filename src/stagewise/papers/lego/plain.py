@@ -71,17 +71,17 @@ class Language:
         return tokens.get(slot, np.full(len(variables), self.size - 1))
 
 
-def attention(scores: Float[Array, "5 d 5 d"], clauses: Float[Array, "n clause 5 d"]) -> Float[Array, "n clause"]:
+def attention(scores: Float[Array, "5 d 5 d"], clauses: Float[Array | np.ndarray, "n clause 5 d"]) -> Float[Array, "n clause"]:
     """Of the last clause on all, Z_j' Q Z_k without scaling."""
     return jax.nn.softmax(jnp.einsum("npa,paqb,nkqb->nk", clauses[:, -1], scores, clauses), axis=-1)
 
 
-def activations(weights: Float[Array, "d m 5 d"], attended: Float[Array, "n 5 d"], bias: float) -> Float[Array, "n d m"]:
+def activations(weights: Float[Array, "d m 5 d"], attended: Float[Array | np.ndarray, "n 5 d"], bias: float) -> Float[Array, "n d m"]:
     """Lambda of every token's neurons in one slot."""
     return jnp.einsum("jmpa,npa->njm", weights, attended) + bias
 
 
-def loss(weights: Float[Array, "d m 5 d"], scores: Float[Array, "5 d 5 d"], clauses: Float[Array, "n clause 5 d"], target: Int[Array, " n"], numbers: dict):
+def loss(weights: Float[Array, "d m 5 d"], scores: Float[Array, "5 d 5 d"], clauses: Float[Array | np.ndarray, "n clause 5 d"], target: Int[Array | np.ndarray, " n"], numbers: dict):
     """Cross-entropy of one slot, mean over sentences."""
     attended = jnp.einsum("nk,nkpa->npa", attention(scores, clauses), clauses)
     raw = smooth_relu(activations(weights, attended, numbers["bias"]), numbers["rho"], numbers["q"]).sum(-1)
