@@ -37,8 +37,9 @@ def test_tables_are_the_plain_model_in_loss_gradients_and_attention(shape):
     np.testing.assert_allclose(model.attention(sentences), plain(model, sentences)[1][..., : 2 * sentences.length], atol=1e-12)
 
 
-def test_a_masked_chain_is_a_shorter_chain():
-    model, long = decoder(SHAPES[1]), TASK.sample(jax.random.key(2), 8, 9)
+@pytest.mark.parametrize("shape", SHAPES, ids=str)
+def test_a_masked_chain_is_a_shorter_chain(shape):
+    model, long = decoder(shape), TASK.sample(jax.random.key(2), 8, 9)
     short = long._replace(variables=long.variables[:, :5], actions=long.actions[:, :4], answered=long.answered[:, :5], values=long.values[:, :5])
     for masked, cut in zip(model(long, jnp.asarray(4)), model(short)):
         np.testing.assert_allclose(masked[:, :4], cut, atol=1e-12)

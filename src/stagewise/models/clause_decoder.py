@@ -62,19 +62,20 @@ class ClauseDecoder(eqx.Module):
     def __call__(self, sentences: Sentences, length: Int[Array, ""] | None = None, raised: Float[Array, "query key"] | None = None) -> Answers:
         """Logits of every answer, each from the answers before it in the sentence. `length` is how much of the chain is there, if not all;
         `raised` is added to the scores, to see what that changes."""
-        answers, clauses = self._clauses(sentences)
+        answers, clauses = self._clauses(sentences, length)
         pattern = self.attend(answers[:, :, 0], clauses[:, :, 0], seen(sentences.length, length), raised)
         return self.read_out(pattern, clauses[:, :, 1], answers)
 
     def attention(self, sentences: Sentences, length: Int[Array, ""] | None = None) -> Float[Array, "batch head query key"]:
         """Attention of answers 0..L-1 on predicates 1..L, then answers 0..L-1."""
-        answers, clauses = self._clauses(sentences)
+        answers, clauses = self._clauses(sentences, length)
         return self.attend(answers[:, :, 0], clauses[:, :, 0], seen(sentences.length, length))
 
-    def _clauses(self, s: Sentences):
-        """The answers that ask, 0..L-1, and keys and contents of all clauses before the last answer."""
+    def _clauses(self, s: Sentences, length: Int[Array, ""] | None):
+        """The answers that ask, 0..L-1, and keys and contents of all clauses before the last answer. Answers stand right behind the predicates that are there."""
         tables = self.tables()
-        answers = self.answers(tables, s.answered[:, :-1], s.values[:, :-1], slice(s.length, 2 * s.length))
+        places = jnp.arange(s.length) + (s.length if length is None else length)
+        answers = self.answers(tables, s.answered[:, :-1], s.values[:, :-1], places)
         return answers, jnp.concatenate([self.predicates(tables, s), answers[:, :, 1:3]], axis=1)
 
     def tables(self) -> Tables:
@@ -91,14 +92,14 @@ class ClauseDecoder(eqx.Module):
     def predicates(self, tables: Tables, s: Sentences) -> Float[Array, "batch length 2 D"]:
         """Keys and contents of the predicates."""
         held = tables.result[s.variables[:, 1:]] + tables.action[s.actions] + tables.source[s.variables[:, :-1]]
-        return held + self.placed(slice(0, s.length))[:, 1:]
+        return held + self.placed(jnp.arange(s.length))[:, 1:]
 
-    def answers(self, tables: Tables, variables: Int[Array, "batch n"], values: Int[Array, "batch n"], places: slice | Int[Array, " n"]) -> Float[Array, "batch n parts D"]:
+    def answers(self, tables: Tables, variables: Int[Array, "batch n"], values: Int[Array, "batch n"], places: Int[Array, " n"]) -> Float[Array, "batch n parts D"]:
         """Queries, keys and contents of answers that stand at these places, and what they hand on past attention."""
         held = tables.variable[variables] + tables.value[values]
         return held.at[:, :, :3].add(self.placed(places))
 
-    def placed(self, places: slice | Int[Array, " n"]) -> Float[Array, "#n #3 #D"]:
+    def placed(self, places: Int[Array, " n"]) -> Float[Array, "#n #3 #D"]:
         """What each place adds to queries, keys and contents."""
         if not len(self.positions):
             return jnp.zeros((1, 3, 1), self.tokens.dtype)
@@ -154,7 +155,7 @@ def draw(shape: Clauses, variables: int, actions: int, values: int, rng: np.rand
 
 
 def position_table(shape: Clauses, normal) -> np.ndarray:
-    """Learned places start like tokens; sinusoidal ones are the usual waves, scaled like tokens and trained on."""
+    """Learned places start like tokens; sinusoidal ones are the usual waves, scaled like tokens."""
     if shape.encoding == "none":
         return np.zeros((0, shape.embedding))
     if shape.encoding == "learned":

@@ -9,7 +9,7 @@ import re
 from dataclasses import dataclass
 from functools import cache, cached_property
 from itertools import permutations
-from math import factorial
+from math import factorial, prod
 from typing import Literal
 
 import numpy as np
@@ -84,8 +84,8 @@ class Group:
 def group(name: str) -> Group:
     """The group of a name such as C6, S5 or C2xS3."""
     parts = [_family(part) for part in name.split("x")]
-    order = int(np.prod([float(size) for size, _ in parts]))
-    require(order <= LARGEST, f"group {name}: it has {order} elements, more than the {LARGEST} that fit (set --task.action.group)")
+    order = prod(size for size, _ in parts)
+    require(order <= LARGEST, f"group {name}: it has {order} elements, more than the {LARGEST} that fit (set --action.group)")
     elements = parts[0][1]()
     for _, more in parts[1:]:
         elements = _product(elements, more())
@@ -95,11 +95,11 @@ def group(name: str) -> Group:
 def _family(name: str):
     """Order of a group, and how to list its elements."""
     found = re.fullmatch(r"([CDASQ])(\d{1,4})", name)
-    require(found is not None, f"unknown group {name!r}: there are C6, D4, A5, S5, Q8 and the like, and products such as C2xS3 (set --task.action.group)")
+    require(found is not None, f"unknown group {name!r}: there are C6, D4, A5, S5, Q8 and the like, and products such as C2xS3 (set --action.group)")
     family, n = found[1], int(found[2])
     least = {"C": 1, "D": 3, "A": 3, "S": 2, "Q": 8}[family]
-    require(n >= least, f"group {name}: {family} has a number of {least} or more (set --task.action.group)")
-    require(family != "Q" or n == 8, f"group {name}: of quaternion groups there is Q8 (set --task.action.group)")
+    require(n >= least, f"group {name}: {family} has a number of {least} or more (set --action.group)")
+    require(family != "Q" or n == 8, f"group {name}: of quaternion groups there is Q8 (set --action.group)")
     order = {"C": n, "D": 2 * n, "A": factorial(min(n, 20)) // 2, "S": factorial(min(n, 20)), "Q": 8}[family]
     turn = np.arange(n)
     lists = {
@@ -134,13 +134,13 @@ def _cycles(text: str, points: int) -> list[np.ndarray]:
     """Permutations written as cycles of points, `(0 1)(2 3), (0 2)(1 3)`."""
     generators = []
     for word in text.split(","):
-        shaped = re.fullmatch(r"(\((\s*\d+\s*)*\))+", word.strip())
-        require(shaped is not None, f"subgroup {text!r}: write generators as cycles, such as (0 1)(2 3), (0 2)(1 3) (set --task.action.subgroup)")
+        shaped = re.fullmatch(r"(\(\s*(\d+(\s+\d+)*)?\s*\))+", word.strip())
+        require(shaped is not None, f"subgroup {text!r}: write generators as cycles, such as (0 1)(2 3), (0 2)(1 3) (set --action.subgroup)")
         permutation = np.arange(points)
         for cycle in re.findall(r"\(([\s\d]*)\)", word):
             places = [int(place) for place in cycle.split()]
             require(len(set(places)) == len(places) and all(p < points for p in places),
-                    f"subgroup {text!r}: a cycle has different points below {points}, not ({cycle}) (set --task.action.subgroup)")  # fmt: skip
+                    f"subgroup {text!r}: a cycle has different points below {points}, not ({cycle}) (set --action.subgroup)")  # fmt: skip
             moved = np.arange(points)
             moved[places] = np.roll(places, -1)
             permutation = moved[permutation]
@@ -161,7 +161,7 @@ class Action:
         if self.table:
             check_action(np.array([list(row) for row in self.table], dtype=object))
         else:
-            require(not self.subgroup or self.on == "cosets", f"action: a subgroup {self.subgroup!r} is for cosets only (set --task.action.on cosets)")
+            require(not self.subgroup or self.on == "cosets", f"action: a subgroup {self.subgroup!r} is for cosets only (set --action.on cosets)")
             self.maps()
 
     def maps(self) -> np.ndarray:
@@ -211,8 +211,8 @@ def _maps(action: Action) -> np.ndarray:
         return acting.elements
     generators = _cycles(action.subgroup, acting.elements.shape[1]) if action.on == "cosets" and action.subgroup else []
     numbers = [acting.number(generator) for generator in generators]
-    require(-1 not in numbers, f"subgroup {action.subgroup!r}: not all of it is in {action.group}, which it must divide (set --task.action.subgroup)")
-    require(action.on == "itself" or generators, "action: cosets need a subgroup, such as (0 1) (set --task.action.subgroup)")
+    require(-1 not in numbers, f"subgroup {action.subgroup!r}: not all of it is in {action.group}, which it must divide (set --action.subgroup)")
+    require(action.on == "itself" or generators, "action: cosets need a subgroup, such as (0 1) (set --action.subgroup)")
     return acting.on_cosets(acting.subgroup(np.array(numbers, int)))
 
 
@@ -223,14 +223,14 @@ def fibres(table: np.ndarray) -> np.ndarray:
 
 def check_action(table: np.ndarray) -> None:
     """Refuse a table that is not a group acting: every row a permutation of the values, the identity among them, products too."""
-    require(table.ndim == 2 and table.size > 0, "action: a table has rows of the same length, one for each action (set --task.action.table)")
+    require(table.ndim == 2 and table.size > 0, "action: a table has rows of the same length, one for each action (set --action.table)")
     values = list(range(table.shape[1]))
     for number, row in enumerate(table.tolist()):
-        require(sorted(row) == values, f"action: row {number} of the table, {row}, is not a permutation of {values[0]} to {values[-1]} (set --task.action.table)")
+        require(sorted(row) == values, f"action: row {number} of the table, {row}, is not a permutation of {values[0]} to {values[-1]} (set --action.table)")
     rows = {tuple(row) for row in table.tolist()}
-    require(tuple(values) in rows, "action: the table lacks the identity, so it is no group (set --task.action.table)")
-    require(len(rows) <= LARGEST, f"action: the table has {len(rows)} different rows, more than the {LARGEST} that fit (set --task.action.table)")
+    require(tuple(values) in rows, "action: the table lacks the identity, so it is no group (set --action.table)")
+    require(len(rows) <= LARGEST, f"action: the table has {len(rows)} different rows, more than the {LARGEST} that fit (set --action.table)")
     for first in rows:
         for second in rows:
             product = tuple(first[y] for y in second)
-            require(product in rows, f"action: the table lacks {list(product)}, the product of {list(first)} and {list(second)} (set --task.action.table)")
+            require(product in rows, f"action: the table lacks {list(product)}, the product of {list(first)} and {list(second)} (set --action.table)")

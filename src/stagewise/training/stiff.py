@@ -48,8 +48,7 @@ def solve(motion, records: int, most: int, fixed, weights, numbers, threshold: f
         except _TooLong:
             outcome = GAVE_UP
     picked = np.round(np.linspace(0, len(times) - 1, records)).astype(int)
-    measured = [jax.tree.map(np.asarray, _measure(motion, unpack, states[i], numbers)) for i in picked]
-    found = jax.tree.map(lambda *parts: np.stack(parts), *measured) if measured else {}
+    found = jax.tree.map(np.asarray, _measure(motion, unpack, np.stack([states[i] for i in picked]), numbers)) if records else {}
     final = jax.tree.map(np.asarray, unpack(states[-1]))
     return final, np.float64(times[-1]), np.int64(outcome), np.int64(evaluated), np.array([times[i] for i in picked]), found
 
@@ -89,4 +88,4 @@ def _watched(motion, unpack, y, numbers):
 
 @partial(jax.jit, static_argnums=(0, 1))
 def _measure(motion, unpack, y, numbers):
-    return motion.measure(unpack(y), numbers)
+    return jax.lax.map(lambda state: motion.measure(unpack(state), numbers), y)

@@ -23,7 +23,7 @@ from stagewise.training.program import DATA, generator
 @pytest.mark.parametrize("name", ["C3", "S3"])
 def test_formulas_and_closed_forms_are_the_plain_model(name):
     found = identities.measure(Identities(action=Action(name)), 0)
-    for formula in ("fact_a", "lemma_a", "fact_b", "fact_d", "lemma_d", "one_step", "two_steps"):
+    for formula in ("fact_a", "lemma_a", "fact_b", "fact_d", "lemma_d", "one_step", "retrieval", "two_steps"):
         assert float(found[formula]) < 1e-11, formula
     for perturbed in ("lemma_a_unweighted", "fact_b_without_loss", "fact_d_not_centred"):
         assert float(found[perturbed]) > 0.05, perturbed
@@ -70,6 +70,17 @@ def test_attention_of_four_numbers_is_a_softmax():
         paid = attention(scores, length, step)
         assert paid["predicate"] == pytest.approx(expected[step - 1]) and paid["answer"] == pytest.approx(expected[-1])
         assert concentration(scores, length, step)[0] == pytest.approx(1 - expected[step - 1] - expected[-1])
+
+
+@pytest.mark.parametrize("name", ["C4", "S3", "S4"])
+def test_one_first_value_stands_for_all(name):
+    """With ideal features the flow is the same whether chains begin with every value or with one."""
+    table, numbers = Action(name).maps(), scales(256.0, 2.0, 2.0, 4) | {"clip_width": 0.05, "variables": 200.0}
+    features, steps = ideal_features(table, numbers["top"]), ((2, 1), (2, 2))
+    motion, scores = Attention(2, table.shape[1]), dict(zip(SCORES, (1.1, 0.7, -0.1, 0.2)))
+    whole, one = (motion.velocity(scores, numbers | lane(table, features, steps, 10**5, np.random.default_rng(0), firsts), None) for firsts in (None, 1))
+    for score in SCORES:
+        assert float(one[score]) == pytest.approx(float(whole[score]), rel=1e-10)
 
 
 def test_what_neurons_see_is_a_sum_over_clauses():

@@ -48,9 +48,12 @@ def balance(table: np.ndarray) -> float:
     return (1 + actions * (values - 1) / values) / ((values - 1) + actions / values)
 
 
-def chains(table: np.ndarray, length: int, most: int, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
-    """Actions [n, length] and values [n, length + 1] of all chains of a length, or of a sample if they are more than `most`."""
-    actions, values = table.shape
+def chains(table: np.ndarray, length: int, most: int, rng: np.random.Generator, firsts: int | None = None) -> tuple[np.ndarray, np.ndarray]:
+    """Actions [n, length] and values [n, length + 1] of all chains of a length, or of a sample if they are more than `most`.
+
+    `firsts` is how many values they may begin with. One is enough for ideal features: renaming values by an element of the group, and actions along with them,
+    leads from a chain to another with any other first value, and changes no output but its name."""
+    actions, values = len(table), firsts or table.shape[1]
     if values * actions**length <= most:
         every = np.indices((values, *(actions,) * length)).reshape(length + 1, -1).T
         first, chosen = every[:, 0], every[:, 1:]

@@ -41,7 +41,7 @@ class Training(Experiment):
 
     name = "lego.training"
     presets = {
-        "quick": {"task.variables": 64, "decoder.width": 64, "decoder.embedding": 64, "decoder.inner": 128, "steps": 1000, "evaluations": 1, "answers": 320,
+        "quick": {"task.variables": 64, "decoder.width": 64, "decoder.embedding": 64, "decoder.inner": 128, "steps": 900, "evaluations": 1, "answers": 320,
                   "learning_rate": 3e-3, "tested": (5, 10, 20, 40), "test_sentences": 64, "seeds": 4},
         "standard": {},
         "paper": {"learning_rate": 1e-4, "own_rate": 1e-4, "last_rate": 1e-4, "steps": 117_000, "own_steps": 117_000, "answers": 1280, "seeds": 4},
@@ -57,9 +57,12 @@ class Training(Experiment):
         growing = all(a < b for a, b in zip(self.lengths, self.lengths[1:]))
         require(growing, f"{self.name}: training lengths must grow from one turn to the next, not {list(self.lengths)} (set --lengths)")
         require(len(self.tested) > 0, f"{self.name}: there must be a length to test at (set --tested)")
-        for length in (*self.lengths, *self.tested, 20):  # 20: at which attention is watched
+        require(all(a < b for a, b in zip(self.tested, self.tested[1:])), f"{self.name}: tested lengths must grow, not {list(self.tested)} (set --tested)")
+        require(not self.stay or len(self.lengths) > 1, f"{self.name}: to stay at the first length there must be a later one (set --lengths or --no_stay)")
+        watched = (*self.lengths, *self.tested, 20)  # 20: at which attention is watched
+        for length in watched:
             self.task.check_length(length)
-        longest = max(*self.lengths, *self.tested)
+        longest = max(watched)
         require(self.answers >= self.lengths[0], f"{self.name}: {self.answers} answers are less than one chain of {self.lengths[0]} (set --answers)")
         require(len(self.lengths) == 1 or self.own_answers >= self.lengths[-1],
                 f"{self.name}: {self.own_answers} answers are less than one chain of {self.lengths[-1]} (set --own_answers)")  # fmt: skip
@@ -75,7 +78,7 @@ class Training(Experiment):
         found.append((f"length {first}", first, self.answers // first, self.steps, False, self.learning_rate))
         for number, length in enumerate(self.lengths[1:], start=1):
             if self.stay:
-                found.append((f"length {first}, again ({number})", first, self.answers // first, self.own_steps, False, self.own_rate))
+                found.append((f"length {first}, again ({number})", first, self.own_answers // first, self.own_steps, False, self.own_rate))
             else:
                 found.append((f"length {length}, own answers", length, self.own_answers // length, self.own_steps, True, self.own_rate))
         return found
@@ -119,6 +122,7 @@ class Theory(Experiment):
         super().__post_init__()
         check_ranges(self, vocabulary=(self.action.values + 2, 1e12), clip=(1e-3, 1e4), clip_width=(0, 10), q=(2, 200), rho=(1e-3, 1e3))
         require(self.q % 2 == 0, f"{self.name}: q must be even, not {self.q} (set --q)")
+        require(self.action.transitive, f"{self.name}: the action must reach every value from any (set --action.group)")
 
     @property
     def table(self) -> tuple[tuple[int, ...], ...]:
@@ -149,7 +153,6 @@ class OneStep(Theory):
     def __post_init__(self):
         super().__post_init__()
         check_ranges(self, neurons=(0, 1000), condition=(1, 1e4), excess=(1, 1e6))
-        require(self.action.transitive, f"{self.name}: the action must reach every value from any (set --action.group)")
 
     @property
     def width(self) -> int:
@@ -192,10 +195,12 @@ class TwoSteps(Theory):
     def __post_init__(self):
         super().__post_init__()
         check_ranges(self, variables=(3, 1e9), last=(0, 100), most=(1, 1e6))
+        require(self.last * log(self.vocabulary) < 600, f"{self.name}: a time of {self.vocabulary:g}^{self.last:g} is beyond what numbers hold (set --last)")
+        require(self.stop == "time" or self.clip > 3.1, f"{self.name}: the paper's stop, d^(3.025 - clip), needs a clip above 3.1, not {self.clip:g} (set --clip)")
 
     @property
     def deterministic(self) -> bool:
-        return self.action.values * self.action.actions**2 <= self.most
+        return self.action.actions**2 <= self.most
 
     @property
     def losses(self) -> tuple[tuple[int, int], ...]:
@@ -236,7 +241,7 @@ class Recursion(Theory):
     seeds: int = 6
 
     name = "lego.recursion"
-    presets = {"quick": {"action.group": "S3", "stages": 3, "most": 512}, "standard": {}, "paper": {"action.group": "S5", "stages": 6, "most": 4096}}
+    presets = {"quick": {"action.group": "S3", "stages": 3, "most": 512, "variables": 8}, "standard": {}, "paper": {"action.group": "S5", "stages": 6, "most": 4096}}
 
     def __post_init__(self):
         super().__post_init__()

@@ -56,14 +56,14 @@ def of_scores(weights, scores, clauses, target, numbers: dict, centred: bool = T
     return jnp.einsum("nk,npa,nkqb->paqb", paid * (gain - middle), clauses[:, -1], clauses) / len(clauses)
 
 
-def lemma_a(weights, scores, clauses, target, numbers: dict) -> dict[str, Float[Array, "..."]]:
+def lemma_a(weights, clauses, target, numbers: dict, weighted: bool = True) -> dict[str, Float[Array, "..."]]:
     """Lemmas A.1 and A.2, slot 4 at length 1, minus the gradient: by first slot, action and last variable, [d, m, tokens].
 
     Each is a half of E[(1 - logit_j) sReLU' 1{x1 = j, there}] - E[logit_j sReLU' 1{x1 != j, there}]."""
     attended = clauses.mean(1)
     error, slope, _ = errors(weights, attended, target, numbers)
     aimed = jax.nn.one_hot(target, error.shape[-1])
-    confident = aimed - error  # logit_j
+    confident = aimed - error if weighted else jnp.full_like(error, 1 / error.shape[-1])  # logit_j
 
     def half(there: Float[Array | np.ndarray, "n a"]) -> Float[Array, "d m a"]:
         gained = jnp.einsum("nj,njm,na->jma", aimed * (1 - confident), slope, there)
@@ -74,11 +74,12 @@ def lemma_a(weights, scores, clauses, target, numbers: dict) -> dict[str, Float[
     return {"result": half(predicate[:, 0]), "action": half(predicate[:, 1]), "source": half(predicate[:, 2]), "answered": half(answer[:, 3])}
 
 
-def lemma_d(weights, scores, clauses, target, numbers: dict, key: int, slot: int) -> Float[Array, "d d"]:
-    """Lemmas D.1 and D.2, minus the gradient of Q[4, slot] through one clause `key`:
-    E[Attn_key sum_j E_j sum_r sReLU'(Lambda) (<W_jr, Z_key> - Lambda + b) 1{query variable, key variable}]."""
+def lemma_d(weights, scores, clauses, target, numbers: dict) -> tuple[Float[Array, "d d"], Float[Array, "d d"]]:
+    """Lemmas D.1 and D.2, minus the gradients of Q[4, 3] and Q[4, 4]: sums over clauses k of
+    E[Attn_k sum_j E_j sum_r sReLU'(Lambda) (<W_jr, Z_k> - Lambda + b) 1{query variable, key variable}]."""
     paid = attention(scores, clauses)
     error, slope, x = errors(weights, jnp.einsum("nk,nkpa->npa", paid, clauses), target, numbers)
-    gain = jnp.einsum("jmpa,npa->njm", weights, clauses[:, key]) - x + numbers["bias"]
-    each = paid[:, key] * jnp.einsum("nj,njm,njm->n", error, slope, gain)
-    return jnp.einsum("n,na,nb->ab", each, clauses[:, -1, 3], clauses[:, key, slot - 1]) / len(clauses)
+    gain = jnp.einsum("jmpa,nkpa->nkjm", weights, clauses) - (x - numbers["bias"])[:, None]
+    each = paid * jnp.einsum("nj,njm,nkjm->nk", error, slope, gain)
+    by_slot = jnp.einsum("nk,na,nkqb->qab", each, clauses[:, -1, 3], clauses[:, :, 2:4]) / len(clauses)
+    return by_slot[0], by_slot[1]

@@ -12,12 +12,13 @@ from jaxtyping import Array, Float
 from stagewise.papers.lego import gradients, plain
 from stagewise.papers.lego.closed import SCORES, ideal_features
 from stagewise.papers.lego.one_step import OneStep
+from stagewise.papers.lego.retrieval import SLOTS, Retrieval
 from stagewise.papers.lego.two_steps import TwoSteps, lane
 from stagewise.training.program import INITIAL, generator
 
-FORMULAS = ("fact_a", "lemma_a", "fact_b", "fact_d", "lemma_d", "one_step", "two_steps", "lemma_a_unweighted", "fact_b_without_loss", "fact_d_not_centred")
+FORMULAS = ("fact_a", "lemma_a", "fact_b", "fact_d", "lemma_d", "one_step", "retrieval", "two_steps", "lemma_a_unweighted", "fact_b_without_loss", "fact_d_not_centred")
 DIMS = {name: () for name in FORMULAS}
-"""The last three are the formulas perturbed, as controls: error terms without their logits, half of the gradient, Xi not centred."""
+"""The last three are the formulas perturbed, as controls: logits all equal, half of the gradient, Xi not centred."""
 
 
 def measure(settings, seed: int) -> dict[str, Array]:
@@ -58,7 +59,7 @@ def first_stage(settings, language: plain.Language, weights: Array, numbers: dic
     clauses, copied, answer = language.clauses(variables, actions, values, 0), variables[:, 1], language.target(variables, values, 1, 5)
     auto = -jax.grad(plain.loss)(weights, still, clauses, copied, numbers)
     fact = gradients.of_neurons(weights, still, clauses, copied, numbers)
-    lemma, unclipped = (gradients.lemma_a(weights, still, clauses, copied, numbers | more) for more in ({}, {"top": 1e-9}))
+    lemma, unweighted = (gradients.lemma_a(weights, clauses, copied, numbers, weighted) for weighted in (True, False))
     stacked = jnp.stack([lemma[slot] for slot in ("result", "action", "source", "answered")], 2)
 
     mine = weights * np.array([0, 1, 0, 0, 1])[:, None]  # Assumption B.1: neurons see actions and values only
@@ -67,10 +68,20 @@ def first_stage(settings, language: plain.Language, weights: Array, numbers: dic
     expected = jnp.concatenate([auto5[its, :, 1, there], auto5[its, :, 4, its]], -1)
     gained, lost = (part[its] for part in gradients.fact_b(mine, clauses, answer, numbers, there, its))
     return {
-        "fact_a": apart(fact, auto), "lemma_a": apart(stacked, auto[:, :, :4]), "lemma_a_unweighted": apart(unclipped["result"], auto[:, :, 0]),
+        "fact_a": apart(fact, auto), "lemma_a": apart(stacked, auto[:, :, :4]), "lemma_a_unweighted": apart(unweighted["result"], auto[:, :, 0]),
         "fact_b": apart(gained - lost, expected), "fact_b_without_loss": apart(gained, expected),
+        "retrieval": closed_retrieval(settings, language, weights, numbers, auto),
         "one_step": closed_first_stage(settings, language, mine, numbers, clauses, answer),
     }  # fmt: skip
+
+
+def closed_retrieval(settings, language: plain.Language, weights: Array, numbers: dict, auto: Array) -> Array:
+    """The flow of slot 4 against the plain model's gradient, by slot."""
+    n, there, its = slice(0, language.variables), language.where("actions"), language.where("values")
+    slots = dict(zip(SLOTS, enumerate((n, there, n, n, its))))
+    motion = Retrieval(language.variables, language.actions, language.values, settings.neurons)
+    moved = motion.velocity({name: weights[:, :, slot, tokens] for name, (slot, tokens) in slots.items()}, numbers, np.ones(1))
+    return jnp.max(jnp.stack([apart(moved[name], auto[:, :, slot, tokens]) for name, (slot, tokens) in slots.items()]))
 
 
 def closed_first_stage(settings, language: plain.Language, weights: Array, numbers: dict, clauses: np.ndarray, answer: np.ndarray) -> Array:
@@ -92,7 +103,7 @@ def second_stage(settings, language: plain.Language, weights: Array, scores: Arr
     for step in (1, 2):
         clauses, target = language.clauses(variables, actions, values, step - 1), language.target(variables, values, step, 5)
         auto = -jax.grad(plain.loss, argnums=1)(weights, scores, clauses, target, numbers)
-        lemma = [sum(gradients.lemma_d(weights, scores, clauses, target, numbers, k, slot) for k in range(2 + step)) for slot in (3, 4)]
+        lemma = gradients.lemma_d(weights, scores, clauses, target, numbers)
         fact, not_centred = (gradients.of_scores(weights, scores, clauses, target, numbers, centred) for centred in (True, False))
         both = jnp.stack([auto[3, :, 2], auto[3, :, 3]])
         found.append({"fact_d": apart(fact, auto), "lemma_d": apart(jnp.stack(lemma), both), "fact_d_not_centred": apart(not_centred, auto)})

@@ -53,6 +53,8 @@ class Learning(Turn):
         if self.own_answers:
             sentences = rollout(self.decoder_of(weights["teacher"]), sentences)
         gradients = jax.grad(lambda model: next_clause_loss(self.decoder_of(model)(sentences), sentences))(weights["model"])
+        if self.decoder.encoding == "sinusoidal":  # waves are not trained
+            gradients = gradients | {"positions": jnp.zeros_like(gradients["positions"])}
         rate = adam.cosine_decay(numbers[f"{self.named}.rate"], numbers["last_rate"], count, numbers[f"{self.named}.steps"])
         moved, state = adam.step(weights["model"], gradients, weights["adam"], rate, self.clip)
         return weights | {"model": moved, "adam": state}
@@ -67,7 +69,7 @@ class Learning(Turn):
         return found | self.chains(model, of_chains) | self.look(model, of_attention)
 
     def agreement(self, weights, key: Key[Array, ""]) -> Float[Array, ""]:
-        """How many of the answers that the turn trains on are true."""
+        """How many of the values that the turn trains on are true."""
         if not self.own_answers:
             return jnp.float32(1)
         true = self.task.sample(key, self.tested, self.length)
@@ -75,7 +77,8 @@ class Learning(Turn):
         return jnp.mean((own.values == true.values)[:, 1:], dtype=jnp.float32)
 
     def chains(self, model: ClauseDecoder, key: Key[Array, ""]) -> dict[str, Array]:
-        """Accuracy at every length tested: of whole chains, with scores raised or not, of steps, and of the variables.
+        """Accuracy at every length tested: of whole chains (every variable and value), with scores raised or not; of values in whole chains, of steps' values,
+        and of steps' variables.
 
         A rollout is right throughout if and only if every step is right after true answers: until its first error the two are the same.
         So one parallel pass tells how many rollouts would be."""
@@ -90,7 +93,7 @@ class Learning(Turn):
                 value = (jnp.argmax(logits.values, -1) == sentences.values[:, 1:]) | ~counted
                 variable = (jnp.argmax(logits.variables, -1) == sentences.variables[:, 1:]) | ~counted
                 skipped = longest - length
-                return {"chain": value.all(1).mean(dtype=jnp.float32), "clauses": (value & variable).all(1).mean(dtype=jnp.float32),
+                return {"chain": (value & variable).all(1).mean(dtype=jnp.float32), "value_chain": value.all(1).mean(dtype=jnp.float32),
                         "step_accuracy": (value.sum(1) - skipped).mean(dtype=jnp.float32) / length,
                         "variable_accuracy": (variable.sum(1) - skipped).mean(dtype=jnp.float32) / length}  # fmt: skip
 
@@ -118,21 +121,28 @@ class Learning(Turn):
 
     @partial(jax.jit, static_argnums=0)
     def ends(self, weights, numbers):
-        """Figure 5: attention with the predicates in another order, and by how much that changes any logit."""
+        """Figure 5: attention with the predicates in another order, and by how much that changes any logit. And real rollouts of the longest chains looked at:
+        how many are right throughout, how many at the end, and how many one pass says are."""
         model, length = self.decoder_of(weights["model"]), LOOKED[0]
+        long = self.task.sample(jax.random.key(6), WATCHED, LOOKED[-1])
+        own, forced = rollout(model, long), model(long)
+        rolled = ((own.values == long.values) & (own.answered == long.answered)).all(1)
+        passed = ((jnp.argmax(forced.values, -1) == long.values[:, 1:]) & (jnp.argmax(forced.variables, -1) == long.answered[:, 1:])).all(1)
+        rollouts = {"rolled_chain": rolled.mean(dtype=jnp.float32), "rolled_final": (own.values[:, -1] == long.values[:, -1]).mean(dtype=jnp.float32),
+                    "rolled_otherwise": (rolled != passed).sum()}  # fmt: skip
         sentences = self.task.sample(jax.random.key(5), WATCHED, length)
         (kept, before), (moved, after) = (plain(model, sentences, order) for order in (None, ORDER))
         change = jnp.max(jnp.array([jnp.abs(a - b).max() for a, b in zip(kept, moved)]))
-        return {"change": change, "ordered_heatmap": before.mean((0, 1)), "permuted_heatmap": after.mean((0, 1))}
+        return rollouts | {"change": change, "ordered_heatmap": before.mean((0, 1)), "permuted_heatmap": after.mean((0, 1))}
 
     def final(self, state):
         return {"weights": state["weights"]["model"]}
 
     @property
     def dims(self):
-        return {"loss": (), "label_agreement": (), "chain": ("tested",), "clauses": ("tested",), "step_accuracy": ("tested",), "variable_accuracy": ("tested",),
+        return {"loss": (), "label_agreement": (), "chain": ("tested",), "value_chain": ("tested",), "step_accuracy": ("tested",), "variable_accuracy": ("tested",),
                 "chain_raised": ("raised", "tested"), "attention": ("looked", "target", "place"), "heatmap": ("query", "key"),
-                "change": (), "ordered_heatmap": ("query", "key"), "permuted_heatmap": ("query", "key")}  # fmt: skip
+                "rolled_chain": (), "rolled_final": (), "rolled_otherwise": (), "change": (), "ordered_heatmap": ("query", "key"), "permuted_heatmap": ("query", "key")}  # fmt: skip
 
     @property
     def coords(self):

@@ -49,10 +49,11 @@ def winners(last: np.ndarray) -> np.ndarray:
 
 def by_role(V: np.ndarray, action: Action) -> dict[str, np.ndarray]:
     """What winning neurons give, one array for each role: their actions, their value, other actions, other values; and the two mixed half sums
-    (one part theirs, one not). The first axes are kept."""
+    (one part theirs, one not); and the ratios of equation 18. The first axes are kept."""
     table, actions = action.maps(), action.actions
     chosen, there = winners(half_sums(V, action)), fibres(table)
-    found: dict[str, list] = {role: [] for role in ("action", "value", "other_action", "other_value", "mixed")}
+    found: dict[str, list] = {role: [] for role in ("action", "value", "other_action", "other_value", "mixed", "action_over_value", "other_value_over_action",
+                                                    "other_action_over_value")}  # fmt: skip
     for j in range(action.values):
         for y in range(action.values):
             neuron = np.take_along_axis(V[..., j, :, :], chosen[..., j, y][..., None, None], -2)[..., 0, :]
@@ -60,7 +61,8 @@ def by_role(V: np.ndarray, action: Action) -> dict[str, np.ndarray]:
             value, others = neuron[..., actions + y][..., None], np.delete(neuron[..., actions:], y, -1)
             mixed = [(theirs[..., :, None] + others[..., None, :]) / 2, (rest[..., :, None] + value[..., None, :]) / 2]
             mixed = np.concatenate([part.reshape(*part.shape[:-2], -1) for part in mixed], -1)
-            for role, part in zip(found, (theirs, value, rest, others, mixed)):
+            ratios = theirs / value, others / theirs.mean(-1, keepdims=True), rest / value
+            for role, part in zip(found, (theirs, value, rest, others, mixed, *ratios)):
                 found[role].append(part)
     return {role: np.concatenate(parts, -1) for role, parts in found.items()}
 

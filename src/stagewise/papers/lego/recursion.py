@@ -10,8 +10,8 @@ from stagewise.training import stiff
 from stagewise.training.program import DATA, generator
 from stagewise.training.stages import EVENT
 
-DIMS = {name: ("stages",) for name in ("reached", "agreement", "missed_before", "gap_before", "missed", "missed_last", "gap", *SCORES)}
-EVALUATIONS = 5000  # of the velocity in a stage, several times what it takes where labels are right
+DIMS = {name: ("stages",) for name in ("reached", "agreement", "missed_before", "gap_before", "missed", "missed_last", "gap", "longest", *SCORES)}
+EVALUATIONS = 3000  # of the velocity in a stage, several times what it takes where labels are right
 DIMS |= {"chain": ("stages", "times"), "probability": ("stages", "times")}
 
 
@@ -27,7 +27,7 @@ def self_labels(features: np.ndarray, table: np.ndarray, scores: dict, length: i
 
 
 def train(features: np.ndarray, table: np.ndarray, stages: int, until: float, most: int, numbers: dict, rng: np.random.Generator, tested: tuple[int, ...]) -> dict:
-    """Stage after stage, each until its loss is `until` (in logarithms) 10^12 units of time are over, or the evaluations are used up: what each ended at."""
+    """Stage after stage, each until the logarithm of its loss is `until`, 10^12 units of time are over, or the evaluations are used up: what each ended at."""
     scores, found = {name: 0.0 for name in SCORES}, []
     motion = TwoSteps(1, features.shape[1])
     for k in range(1, stages + 1):
@@ -44,10 +44,12 @@ def train(features: np.ndarray, table: np.ndarray, stages: int, until: float, mo
                                                       -until, 1e12)  # fmt: skip
         missed, gap = (float(each) for each in concentration(scores, length, 2))
         missed_last, _ = concentration(scores, length, length)
+        most_named = int(numbers["variables"]) - 1
+        longest = follow(features, table, scores, most_named, numbers, rng)["chain"] if most_named < 100 else np.nan  # of interest where variables are few
         walks = [follow(features, table, scores, length * times, numbers, rng) for times in tested]
         found.append({
             "reached": float(outcome == EVENT), "agreement": float((written == passed)[:, 1:3].mean()), "missed_before": before, "gap_before": gap_before,
-            "missed": missed, "missed_last": float(missed_last), "gap": gap, "chain": [w["chain"] for w in walks],
+            "missed": missed, "missed_last": float(missed_last), "gap": gap, "longest": longest, "chain": [w["chain"] for w in walks],
             "probability": [w["probability"] for w in walks], **{name: float(scores[name]) for name in SCORES},
         })  # fmt: skip
     return {name: np.array([stage[name] for stage in found]) for name in found[0]}

@@ -53,7 +53,7 @@ def two_steps(settings, seeds: np.ndarray) -> State:
     lanes, table = [], settings.action.maps()
     scalars = settings.numbers() | {"variables": float(settings.variables)}
     for seed in seeds:
-        seen = lane(table, ideal_features(table, scalars["top"]), settings.losses, settings.most, generator(int(seed), DATA))
+        seen = lane(table, ideal_features(table, scalars["top"]), settings.losses, settings.most, generator(int(seed), DATA), firsts=1)
         lanes.append({name: np.float64(value) for name, value in scalars.items()} | seen)
     return flow.begin({name: np.zeros(len(seeds)) for name in SCORES}, _stacked(lanes), 1)
 

@@ -68,11 +68,12 @@ class TwoSteps(Motion):
         return {"of_answer": np.arange(3 - self.answers, 3)}  # both answers of a chain of length 2, or the second
 
 
-def lane(table: np.ndarray, features: Array | np.ndarray, steps: tuple[tuple[int, int], ...], most: int, rng: np.random.Generator) -> dict:
+def lane(table: np.ndarray, features: Array | np.ndarray, steps: tuple[tuple[int, int], ...], most: int, rng: np.random.Generator,
+         firsts: int | None = None) -> dict:  # fmt: skip
     """The numbers of a lane: what neurons see in the chains of each loss."""
     found = {}
     for index, (length, step) in enumerate(steps):
         xp = np if isinstance(features, np.ndarray) else jnp
-        seen, target = seen_by_neurons(features, *chains(table, length, most, rng), step, xp)
+        seen, target = seen_by_neurons(features, *chains(table, length, most, rng, firsts), step, xp)
         found |= {f"seen{index}": seen, f"target{index}": target, f"length{index}": np.float64(length), f"step{index}": np.float64(step)}
     return found

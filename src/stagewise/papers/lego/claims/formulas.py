@@ -22,12 +22,12 @@ def formulas_agree(run: xr.Dataset, names: tuple[str, ...]) -> Verdict:
     "lego.grad.A",
     source="Fact A.1, Lemmas A.1 and A.2",
     predicted="slot 4's gradient by the printed formulas",
-    needs={"run": identities, "formulas": ("fact_a", "lemma_a")},
-    control={"formulas": ("fact_a", "lemma_a_unweighted")},
+    needs={"run": identities, "formulas": ("fact_a", "lemma_a", "retrieval")},
+    control={"formulas": ("fact_a", "lemma_a_unweighted", "retrieval")},
     control_is="the lemma with all logits equal",
 )
 def slot_4_gradients(run: xr.Dataset, formulas: tuple[str, ...]) -> Verdict:
-    """The gradient of slot 4's loss of length 1 is what the formulas say, at random weights, over all sentences.
+    """The gradient of slot 4's loss of length 1 is what the formulas say, at random weights, over all sentences; and our closed form of slot 4 moves by it.
 
     Threshold: relative difference to automatic differentiation below 1e-5, because it is an identity."""
     return formulas_agree(run, formulas)
@@ -86,7 +86,7 @@ def start_is_regular(bias: float) -> Verdict:
         least = spread / (4**4 * neurons**2 * np.log(vocabulary))
         sums = half_sums(V, action)
         apart = np.array([np.diff(np.sort([one[jry] for jry in in_order(one)])).min() >= least for one in sums])
-        verdicts.append(share_of_seeds(f"share of draws, d = {vocabulary:g}", (seen > 0).all((1, 2, 3, 4)) & small & apart, more_than=0.9))
+        verdicts.append(share_of_seeds(f"share of draws, d = {vocabulary:g}", (seen > 0).all((1, 2, 3, 4)) & small & apart, more_than=0.95))
     return all_of(*verdicts)
 
 

@@ -22,15 +22,15 @@ SYMMETRIC = ("S3", "S4", "S5")
     control_is="actions read one place too late",
 )
 def sentences_are_valid(shifted: int) -> Verdict:
-    """Drawn sentences of lengths 1 to 63 over 64 variables name every variable once and follow their actions.
+    """Drawn sentences of lengths 5 and 63 over 64 variables name every variable once and follow their actions.
 
-    Threshold: without exception in 256 sentences of each of six lengths, because validity is a definition."""
+    Threshold: without exception in 256 sentences of each length, because validity is a definition."""
     import jax
 
     from stagewise.tasks.lego import Lego
 
     broken, uneven = 0, 0.0
-    for length in (1, 2, 5, 20, 40, 63):
+    for length in (5, 63):
         task = Lego(Action("S4"), variables=64)
         drawn = task.sample(jax.random.key(length), 256, length)
         variables, actions, values = np.asarray(drawn.variables), np.roll(drawn.actions, shifted, axis=1), np.asarray(drawn.values)
@@ -83,7 +83,7 @@ def s5_is_not_solvable(unsolvable: str) -> Verdict:
     ends = {name: group(name).derived_series()[-1] for name in ("C6", "S3", "S4")}
     return all_of(
         exactly("where the series of C6, S3 and S4 end, at most", max(ends.values()), at_most=1),
-        exactly("where that of the other ends", group(unsolvable).derived_series()[-1], at_least=2),
+        exactly("where that of the other ends", group(unsolvable).derived_series()[-1], at_least=60, at_most=60),
     )
 
 
@@ -109,10 +109,10 @@ def distractors_answer_alike(same_image: bool) -> Verdict:
         numbers = {"rho": 0.5, "q": 4.0, "top": 10.0}
         shares[name] = float(np.mean(table[:, None, :] == table[None, :, :]))
         for y in range(values):
-            read = features[..., :actions, None] if same_image else np.roll(features[..., :actions, None], 1, axis=0)
-            found = outputs(np.moveaxis((read[..., 0] + features[..., actions + y][..., None]) / 2, -1, 0), numbers)  # [read, j]
+            seen = (features[..., :actions] + features[..., actions + y][..., None]) / 2  # [j, neuron, read]
+            found = outputs(np.moveaxis(seen, -1, 0), numbers)  # [read, j]
             same = table[:, y][:, None] == table[:, y][None, :]  # [true, read]
-            right.append((found.argmax(1)[None, :] == table[:, y][:, None])[same].mean())
+            right.append((found.argmax(1)[None, :] == table[:, y][:, None])[same if same_image else ~same].mean())
     return all_of(
         exactly("share of right answers from distractors", np.mean(right), at_least=1),
         exactly("share of actions with the same image, times |Y|, C6 over S5", shares["C6"] * 6 / (shares["S5"] * 5), at_least=1 - 1e-12, at_most=1 + 1e-12),

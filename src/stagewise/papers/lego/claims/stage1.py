@@ -136,7 +136,8 @@ def features_take_turns(runs: xr.Dataset, reversed_powers: bool) -> Verdict:
 
 def roles(run: xr.Dataset) -> dict[str, np.ndarray]:
     """What winners give at the end, over B, by role: [seed, …]."""
-    return {role: part / top_of(run) for role, part in by_role(run.V.values[:, -1], action_of(run)).items()}
+    found = by_role(run.V.values[:, -1], action_of(run))
+    return {role: found[role] / top_of(run) for role in ("action", "value", "other_action", "other_value", "mixed")}
 
 
 def within(name: str, values: np.ndarray, low: float, high: float) -> Verdict:
@@ -176,13 +177,8 @@ def cyclic_features_are_balanced(run: xr.Dataset) -> Verdict:
 def action_and_value_get_the_same(run: xr.Dataset) -> Verdict:
     """V(g) / V(y) is 1 within 5 % for winners.
 
-    Threshold: the median over a seed's features, in the median over seeds, because the lemma says equal."""
-    return median_over_seeds("V(g) / V(y)", mean_ratio(run), at_least=0.95, at_most=1.05)
-
-
-def mean_ratio(run: xr.Dataset) -> np.ndarray:
-    found = roles(run)
-    return np.median(found["action"], 1) / np.median(found["value"], 1)
+    Threshold: all features of a seed, in most seeds, because the lemma says equal."""
+    return within("V(g) over V(y)", by_role(run.V.values[:, -1], action_of(run))["action_over_value"], 0.95, 1.05)
 
 
 @claim(
@@ -197,13 +193,12 @@ def mean_ratio(run: xr.Dataset) -> np.ndarray:
 def symmetric_features_are_weighted(run: xr.Dataset, equal: bool) -> Verdict:
     """For S_n, V(g)/V(y) is within 10 % of C_alpha, V(y') of -V(g), V(g') of -V(y).
 
-    Threshold: medians over a seed's features, in the median over seeds, because the theorem has an equality up to o(1)."""
-    found = {role: np.median(part, 1) for role, part in roles(run).items()}
-    expected = 1.0 if equal else balance(action_of(run).maps())
+    Threshold: all features of a seed, in most seeds, because the theorem has an equality up to o(1) for every feature."""
+    found, expected = by_role(run.V.values[:, -1], action_of(run)), 1.0 if equal else balance(action_of(run).maps())
     return all_of(
-        median_over_seeds("V(g)/V(y) over C_alpha", found["action"] / found["value"] / expected, at_least=0.9, at_most=1.1),
-        median_over_seeds("-V(y')/V(g)", -found["other_value"] / found["action"], at_least=0.9, at_most=1.1),
-        median_over_seeds("-V(g')/V(y)", -found["other_action"] / found["value"], at_least=0.9, at_most=1.1),
+        within("V(g) over V(y) and C_alpha", found["action_over_value"] / expected, 0.9, 1.1),
+        within("-V(y') over V(g)", -found["other_value_over_action"], 0.9, 1.1),
+        within("-V(g') over V(y)", -found["other_action_over_value"], 0.9, 1.1),
     ).also(C_alpha=expected)
 
 
@@ -234,11 +229,11 @@ def one_neuron_a_fibre(run: xr.Dataset, only_winner: bool) -> Verdict:
     "lego.confound",
     source="Phase II",
     predicted="confounders, half right, rise with the winner and then cancel",
-    needs={"cyclic": cyclic, "symmetric": symmetric, "early": False},
-    control={"early": True},
-    control_is="half-way up, before they cancel",
+    needs={"cyclic": cyclic, "symmetric": symmetric},
+    control={"cyclic": blunt},
+    control_is=BLUNT,
 )
-def confounders_rise_and_cancel(cyclic: xr.Dataset, symmetric: xr.Dataset, early: bool) -> Verdict:
+def confounders_rise_and_cancel(cyclic: xr.Dataset, symmetric: xr.Dataset) -> Verdict:
     """The largest mixed half sum ends below 0.15 B and below half of its peak.
 
     Threshold: in most seeds of both groups, because the features must cancel to o(1) after having risen."""
@@ -247,7 +242,7 @@ def confounders_rise_and_cancel(cyclic: xr.Dataset, symmetric: xr.Dataset, early
         action = action_of(run)
         chosen = winners(half_sums(run.V.values[:, -1], action))
         largest = np.stack([mixed_of(run.V.values[:, record], action, chosen) for record in range(run.sizes["record"])], 1) / top_of(run)
-        peak, last = largest.max(1), largest[np.arange(len(largest)), largest.argmax(1)] if early else largest[:, -1]
+        peak, last = largest.max(1), largest[:, -1]
         verdicts.append(share_of_seeds(f"share of seeds, {name}", (last <= 0.15) & (last < 0.5 * peak)).also(**{f"peak_{name}": np.median(peak), f"end_{name}": np.median(last)}))
     return all_of(*verdicts)
 
@@ -311,16 +306,21 @@ def embeddings_need_not_be_orthonormal(run: xr.Dataset) -> Verdict:
     control_is="the start",
 )
 def variables_are_copied(run: xr.Dataset, record: int) -> Verdict:
-    """After stage 1 slot 4 is right, every variable's diagonal weight is ten times any other weight of slot 1, and it grew monotonically.
+    """After stage 1 slot 4 is right, every variable's diagonal weight is ten times any other weight of slot 1, it grew monotonically, and weights on actions
+    and values are below 1/|G| and 1/|Y| of it.
 
-    Threshold: accuracy above 0.99, a factor of 10, and 99 % of records without a fall, in most seeds, because off-diagonal weights are O(diagonal/d)."""
+    Threshold: accuracy above 0.99, a factor of 10, 99 % of records without a fall, and 1 for the constants, in most seeds, because off-diagonal weights are
+    O(diagonal/d) and those on actions and values O(1/|G|) and O(1/|Y|) of it."""
     at = run.isel(record=record)
     ratio = at.diagonal.min("variable") / at.off_diagonal
     grows = (np.diff(run.diagonal.values, axis=1) >= -1e-9).mean((1, 2))
-    by_action, by_value = (float((at[name] / at.diagonal.min("variable")).median()) for name in ("by_action", "by_value"))
-    return share_of_seeds("share of seeds", (at.accuracy > 0.99) & (ratio > 10) & (grows >= 0.99)).also(
-        median_ratio=float(ratio.median()), action_over_diagonal=by_action, value_over_diagonal=by_value, median_share_of_growing_records=np.median(grows)
-    )
+    action = action_of(run)
+    by_action, by_value = (at[name] / at.diagonal.min("variable") for name in ("by_action", "by_value"))
+    small = (by_action <= 1 / action.actions) & (by_value <= 1 / action.values)
+    return share_of_seeds("share of seeds", (at.accuracy > 0.99) & (ratio > 10) & (grows >= 0.99) & small).also(
+        median_ratio=float(ratio.median()), action_over_diagonal=float(by_action.median()), value_over_diagonal=float(by_value.median()),
+        median_share_of_growing_records=np.median(grows),
+    )  # fmt: skip
 
 
 @claim(
@@ -330,13 +330,15 @@ def variables_are_copied(run: xr.Dataset, record: int) -> Verdict:
     needs={"runs": Later(copied_sizes), "record": -1},
     control={"record": 0},
     control_is="the start",
-    note="The clip is B = 3 log d here, so that outputs, and with them the diagonal, have to reach that size: the lemma's own condition.",
+    note="A fit over three or four sizes, 11 to 45 tokens: the range of log d is short.",
 )
 def the_diagonal_is_log_d(runs: xr.Dataset, record: int) -> Verdict:
-    """The active diagonal mass of a variable, over log d, is the same for all vocabulary sizes within a factor of 2, and at least 1.
+    """The active diagonal mass of a variable grows like log d.
 
-    Threshold: largest over smallest median at most 2, smallest at least 1, because the lemmas bound it from both sides by log d up to constants."""
-    d = runs["variables"].values + 5.0
-    mass = runs.active.isel(record=record).mean("variable", skipna=True).median("seed").values / np.log(d)
-    spread = mass.max() / mass.min() if mass.min() > 0 else np.inf
-    return all_of(exactly("largest over smallest", spread, at_most=2), exactly("smallest mass / log d", mass.min(), at_least=1))
+    Threshold: the log-log slope of mass on log d between 0.5 and 1.5, because the lemmas bound it from both sides by log d up to constants and powers of log log d."""
+    action = action_of(runs)
+    size = runs["variables"].values + action.actions + action.values + 1.0
+    mass = runs.active.isel(record=record).mean("variable", skipna=True).transpose("seed", "variables").values
+    return slope("slope of log mass on log log d", np.log(np.log(size)), np.log(np.maximum(mass, 1e-3)), at_least=0.5, at_most=1.5).also(
+        **{f"mass_at_d_{int(d)}": np.median(mass[:, i]) for i, d in enumerate(size)}
+    )

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from functools import cache
+
 import numpy as np
 
 from stagewise.lab.claims import claim
 from stagewise.lab.settings import setting
-from stagewise.lab.statistics import Verdict, all_of, exactly, slope
+from stagewise.lab.statistics import UNTESTED, Verdict, all_of, exactly, slope
 from stagewise.lazy import xr
 from stagewise.papers.lego.recorded import at_loss, at_time, least_loss
 from stagewise.papers.lego.studies.theory import cyclic_sizes, few_variables, high_cyclic_sizes, high_symmetric_sizes
@@ -95,25 +97,13 @@ def _exchanged(run: xr.Dataset) -> xr.Dataset:
     return run.assign(predicate=run.answer, answer=run.predicate, gap=-run.gap, predicate_velocity=run.answer_velocity, answer_velocity=run.predicate_velocity)
 
 
-@claim(
-    "lego.s2.1",
-    source="Stage 2.1, Lemmas D.17, D.18 and D.21",
-    predicted="predicates lead: their score grows first, answers' falls at most by O(1/log d) of it, and the first answer pushes more than the second",
-    needs={"runs": high_cyclic_sizes, "exchanged": False},
-    control={"exchanged": True},
-    control_is="predicates and answers exchanged",
-    restated=HIGH + " The stage's end, Omega(1/log d), was at 1/log d, where the second answer has taken over; since then 0.1/log d.",
-)
-def predicates_lead(runs: xr.Dataset, exchanged: bool) -> Verdict:
-    """Until the predicate's score is 0.1/log d: it is above the answer's, the answer's velocity is at least -10/log d of the predicate's, their
-    difference at least a tenth of it, and the first answer's push exceeds the second's.
-
-    Threshold: at every record and size, with 10 and 1/10 for the constants and 0.1 for that of the stage's end, because the lemmas have O(1/log d),
-    Omega(1) and Omega(1/log d)."""
+def lead_until(runs: xr.Dataset, exchanged: bool, end: float) -> Verdict:
+    """Stage 2.1, up to a predicate's score of `end` / log d."""
     lead, falls, opens, pushes = [], [], [], []
     for d, run in each(runs):
         run = (_exchanged(run) if exchanged else run).isel(seed=0)
-        early = (run.predicate.values < 0.1 / np.log(d)) & (run.time.values > 0)
+        early = (run.predicate.values < end / np.log(d)) & (run.time.values > 0)
+        early[1] = True  # the first record after the start, if the stage is over by then
         a, b = run.predicate_velocity.values[early], run.answer_velocity.values[early]
         lead.append((run.predicate - run.answer).values[early].min())
         falls.append((-b / a * np.log(d)).max())
@@ -125,6 +115,40 @@ def predicates_lead(runs: xr.Dataset, exchanged: bool) -> Verdict:
         exactly("least (g43 - g44)/g43", min(opens), at_least=0.1),
         exactly("least lead of the first answer's push", min(pushes), at_least=0),
     )
+
+
+@claim(
+    "lego.s2.1",
+    source="Stage 2.1, Lemmas D.17, D.18 and D.21",
+    predicted="predicates lead: their score grows first, answers' falls at most by O(1/log d) of it, and the first answer pushes more than the second",
+    needs={"runs": high_cyclic_sizes, "exchanged": False},
+    control={"exchanged": True},
+    control_is="predicates and answers exchanged",
+    restated=HIGH,
+    note="The second answer's push takes over before the score is 1/log d; up to a tenth of that see lego.s2.1.early.",
+)
+def predicates_lead(runs: xr.Dataset, exchanged: bool) -> Verdict:
+    """Until the predicate's score is 1/log d: it is above the answer's, the answer's velocity is at least -10/log d of the predicate's, their
+    difference at least a tenth of it, and the first answer's push exceeds the second's.
+
+    Threshold: at every record and size, with 10 and 1/10 for the constants, because the lemmas have O(1/log d) and Omega(1)."""
+    return lead_until(runs, exchanged, 1.0)
+
+
+@claim(
+    "lego.s2.1.early",
+    source="Stage 2.1, Lemmas D.17, D.18 and D.21",
+    predicted="the same while the predicate's score is below 0.1/log d",
+    needs={"runs": high_cyclic_sizes, "exchanged": False},
+    control={"exchanged": True},
+    control_is="predicates and answers exchanged",
+    note="Added after lego.s2.1 had failed: the lemmas end the stage at Omega(1/log d), with a constant that they leave open.",
+)
+def predicates_lead_early(runs: xr.Dataset, exchanged: bool) -> Verdict:
+    """The same until the predicate's score is a tenth of 1/log d.
+
+    Threshold: as for lego.s2.1, because the stage's end is known up to a constant."""
+    return lead_until(runs, exchanged, 0.1)
 
 
 def _between(run: xr.Dataset, low: float, high: float) -> np.ndarray:
@@ -202,21 +226,16 @@ def both_scores_are_log_d(runs: xr.Dataset, second: str) -> Verdict:
     "lego.s2.gap_rate",
     source="Lemma D.45 (a)",
     predicted="gap <= O((d^1.01 epsilon)^(1/(q-1)) log d)",
-    needs={"runs": cyclic_sizes, "power": 1.0},
-    control={"power": -1.0},
-    control_is="the bound's reciprocal",
-    note="The lemma asks for sigma0 << epsilon <= d^-1.01 at once, which no d allows; the bound is held against the end of our runs, at time d^2.",
+    needs={},
+    control={},
+    control_is="none: nothing is run",
+    note="That the gap closes is lego.s2.3.",
 )
-def the_gap_is_bounded(runs: xr.Dataset, power: float) -> Verdict:
-    """At the end the gap is below (d^1.01 epsilon)^(1/(q-1)) log d.
+def the_gap_is_bounded() -> Verdict:
+    """At the end of stage 2.3 the gap is below (d^1.01 epsilon)^(1/(q-1)) log d.
 
-    Threshold: at every size, with 1 for the constant, because the lemma prints the order."""
-    q = setting(runs, "q")
-    ratios = []
-    for d, run in each(runs):
-        end = run.isel(record=-1, seed=0)
-        ratios.append(abs(float(end.gap)) / ((d**1.01 * float(end.missed)) ** (1 / (q - 1)) * np.log(d)) ** power)
-    return exactly("largest gap over its bound", max(ratios), at_most=1 if power > 0 else 1e-12)
+    Threshold: none, because the bound is above 1, which no gap exceeds, at every d and q that can be run."""
+    return Verdict(UNTESTED, {}, 0, "the lemma asks for sigma0 << epsilon <= d^-1.01 at once, which no d allows, and its bound exceeds 1 wherever epsilon is larger")
 
 
 @claim(
@@ -249,33 +268,41 @@ def symmetric_attention_stays_balanced(runs: xr.Dataset, turned: float) -> Verdi
     )
 
 
+@cache
+def lean_velocities() -> tuple[list[tuple[int, float]], float]:
+    """(side, velocity of predicate minus answer) for C6 and S4 leaning to either side by 0.2 at epsilon 0.1; and the least loss."""
+    import jax
+
+    from stagewise.papers.lego.two_steps import TwoSteps, lane
+
+    found, lean, total = [], 0.2, 2 / 0.1
+    for name, steps in (("C6", ((2, 1), (2, 2))), ("S4", ((2, 2),))):
+        table, numbers = Action(name).maps(), scales(1024.0, 6.0, 2.0, 20) | {"clip_width": 0.05, "variables": 200.0}
+        numbers |= lane(table, ideal_features(table, numbers["top"]), steps, 4000, np.random.default_rng(0), firsts=1)
+        velocity_of = jax.jit(TwoSteps(len(steps), table.shape[1]).velocity)
+        for side in (1, -1):
+            scores = dict(zip(SCORES, (np.log(total * (0.45 + side * lean / 2)), np.log(total * (0.45 - side * lean / 2)), 0.0, 0.0)))
+            velocity = velocity_of(scores, numbers, None)
+            found.append((side, float(velocity["predicate"] - velocity["answer"])))
+    return found, float(np.log1p(1023 * np.exp(-numbers["top"])))
+
+
 @claim(
     "lego.s2.feedback",
     source="Section 6.2.2",
     predicted="attention that leans to one of its two clauses is pushed back, in C_n and S_n",
-    needs={"lean": 0.2},
-    control={"lean": 0.0},
-    control_is="attention that does not lean",
+    needs={"way": 1.0},
+    control={"way": -1.0},
+    control_is="time run backwards",
     restated="2026-11-16: first with a clip of 2 and q = 4, where S4 rests at a gap of about 0.2, and nothing restores it; the text assumes a high clip. Since then 6 and q = 20.",
 )
-def imbalance_is_restored(lean: float) -> Verdict:
+def imbalance_is_restored(way: float) -> Verdict:
     """With epsilon 0.1 and a gap of +-0.2, the score that is behind grows faster: for C6 by Algorithm 1's loss and S4 by Algorithm 2's.
 
     Threshold: the velocity of the lean is negative where it is positive and the other way round, because that is the sign the text needs."""
-    from stagewise.papers.lego.two_steps import TwoSteps, lane
-
-    signs = []
-    for name, steps in (("C6", ((2, 1), (2, 2))), ("S4", ((2, 2),))):
-        table = Action(name).maps()
-        numbers = scales(1024.0, 6.0, 2.0, 20) | {"clip_width": 0.05, "variables": 200.0}
-        numbers |= lane(table, ideal_features(table, numbers["top"]), steps, 4000, np.random.default_rng(0))
-        motion = TwoSteps(len(steps), table.shape[1])
-        for side in (1, -1):
-            total = 2 / 0.1
-            scores = {"predicate": np.log(total * (0.45 + side * lean / 2)), "answer": np.log(total * (0.45 - side * lean / 2)), "other_predicates": 0.0, "other_answers": 0.0}
-            velocity = motion.velocity(scores, numbers, None)
-            signs.append(-side * float(velocity["predicate"] - velocity["answer"]))
-    return exactly("least restoring velocity, in units of the least loss", min(signs) / np.log1p(1023 * np.exp(-numbers["top"])), at_least=1e-6)
+    leans, least = lean_velocities()
+    restoring = [-way * side * velocity for side, velocity in leans]
+    return exactly("least restoring velocity, in units of the least loss", min(restoring) / least, at_least=1e-6)
 
 
 @claim(
@@ -285,7 +312,7 @@ def imbalance_is_restored(lean: float) -> Verdict:
     needs={"runs": cyclic_sizes, "turned": 1.0},
     control={"turned": -1.0},
     control_is="times turned into rates",
-    note="In our unit of time, |X| over the learning rate, these are 1/log^2 d and 1/log d. The orders of stage 1 (Lemmas A.4 and B.8) need rho fixed while "
+    note="In our unit of time, |X| over the learning rate, these are 1/log^2 d and 1/log d. With a clip of 2 and q = 4; with 6 and 20 a score of 1 is reached only where the loss is tiny, a power of d later. The orders of stage 1 (Lemmas A.4 and B.8) need rho fixed while "
     "sigma0 falls over decades and are not tested.",
 )
 def stages_take_their_orders(runs: xr.Dataset, turned: float) -> Verdict:

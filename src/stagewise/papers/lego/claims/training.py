@@ -13,9 +13,6 @@ from stagewise.papers.lego.recorded import at_end_of, half_length, trend
 from stagewise.papers.lego.studies.training import cyclic, encodings, recursive, stabilisers, stayed, symmetric
 from stagewise.tasks.groups import Action
 
-OWN_TURNS = (1, 2, 3)
-
-
 def curve(run: xr.Dataset, number: int) -> xr.DataArray:
     return at_end_of(run, number).chain
 
@@ -60,7 +57,8 @@ def self_training_extends_the_length(own: xr.Dataset, stayed: xr.Dataset) -> Ver
     Threshold: in most seeds for growth, in the median for 0.9, and the difference to the control above 0, because the figure shows every curve to the
     right of the one before and the last like C6's."""
     lengths = np.stack([half_length(curve(own, number)) for number in range(4)], 1)
-    grown = (lengths[:, 1:] >= 1.5 * lengths[:, :-1]) | (lengths[:, 1:] >= 0.99 * own.tested.values.max())
+    top = 0.99 * own.tested.values.max()
+    grown = ((lengths[:, 1:] >= 1.5 * lengths[:, :-1]) | (lengths[:, 1:] >= top)) & (lengths[:, :1] < top)
     last, control = curve(own, 3).sel(tested=160), curve(stayed, 3).sel(tested=160)
     agreement = own.label_agreement.isel(record=slice(1, None)).min()
     return all_of(
@@ -186,21 +184,22 @@ def answer_attention_varies_for_c6(cyclic: xr.Dataset, symmetric: xr.Dataset, ex
     "lego.dilution",
     source="Figures 6 and 7",
     predicted="attention on both clauses is lower at length 20 than at 10, for both groups",
-    needs={"cyclic": Later(cyclic), "symmetric": Later(symmetric), "exchanged": False},
-    control={"exchanged": True},
-    control_is="the two lengths exchanged",
+    needs={"cyclic": Later(cyclic), "symmetric": Later(symmetric)},
+    control={"cyclic": Later(cyclic.but(steps=1)), "symmetric": Later(symmetric.but(steps=1))},
+    control_is="one step of training, after which attention is uniform and dilutes in proportion to the length",
 )
-def attention_dilutes(cyclic: xr.Dataset, symmetric: xr.Dataset, exchanged: bool) -> Verdict:
-    """Mean attention on the predicate and on the answer needed falls from length 10 to 20, for C6 and S5.
+def attention_dilutes(cyclic: xr.Dataset, symmetric: xr.Dataset) -> Verdict:
+    """Mean attention on the predicate and on the answer needed falls from length 10 to 20, for C6 and S5, to more than 0.6 of what it was; and C6 stays right.
 
-    Threshold: in most seeds, for each of the four, because the figures show it; C6 stays right all the same (lego.fig1a)."""
+    Threshold: in most seeds, for each of the four, with 95 % of C6's chains of 20 right, because the figures show a fall that costs no accuracy; uniform attention would fall to half."""
     verdicts = []
     for name, run in (("C6", cyclic), ("S5", symmetric)):
         mean = at_end_of(run, 0).attention.mean("place", skipna=True)
-        short, long = (mean.sel(looked=L) for L in ((20, 10) if exchanged else (10, 20)))
+        ratio = mean.sel(looked=20) / mean.sel(looked=10)
         for target in ("predicate", "answer"):
-            verdicts.append(share_of_seeds(f"share of seeds, {name}, {target}", (long < short).sel(target=target)))
-    return all_of(*verdicts)
+            falls = ratio.sel(target=target)
+            verdicts.append(share_of_seeds(f"share of seeds, {name}, {target}", (falls < 1) & (falls > 0.6)).also(**{f"ratio_{name}_{target}": float(falls.median())}))
+    return all_of(*verdicts, share_of_seeds("share of seeds with C6 right at 20", at_end_of(cyclic, 0).chain.sel(tested=20) >= 0.95))
 
 
 def variables_are_easier(run: xr.Dataset, exchanged: bool) -> Verdict:
@@ -293,16 +292,18 @@ def positions_hinder(runs: xr.Dataset, exchanged: bool) -> Verdict:
     control={"shuffled": True},
     control_is="stabilisers in another order",
     beyond_paper=True,
-    note="S4 on cosets of subgroups of order 1, 2, 3, 4, 6 and 8: 24 to 3 values, 24 actions throughout. The number of values falls as the stabiliser grows, so the two cannot "
+    note="S4 on cosets of subgroups of order 1, 2, 3, 4 and 6, on all of which it acts faithfully: 24 to 4 values, 24 actions throughout. Half lengths are cut off at 160. The number of values falls as the stabiliser grows, so the two cannot "
     "be told apart within one group; the curve against both is in the figure `lego.stabilisers`.",
 )
 def larger_stabilisers_shorten_the_reach(runs: xr.Dataset, shuffled: bool) -> Verdict:
-    """The half length falls with the order of the stabiliser.
+    """Where length 5 is learned, the half length falls with the order of the stabiliser.
 
-    Threshold: a negative slope of log half length on log order over seeds, because the paper contrasts a stabiliser of 1 with one of 24."""
+    Threshold: a negative slope of log half length on log order over seeds, with 95 % of chains of 5 right in the median everywhere, because the paper contrasts a stabiliser
+    of 1 with one of 24 and an arm that is not learned says nothing."""
     sizes = np.array([Action("S4", "cosets", generators).stabiliser for generators in runs.subgroup.values], float)
     lengths = np.stack([half_length(runs.sel(subgroup=name).chain.isel(record=-1)) for name in runs.subgroup.values], 1)
-    x = np.log(sizes[[3, 0, 5, 1, 4, 2]] if shuffled else sizes)
-    return slope("slope of log half length", x, np.log(lengths), at_most=0).also(
+    x = np.log(sizes[[1, 4, 2, 0, 3]] if shuffled else sizes)
+    learned = runs.chain.isel(record=-1).sel(tested=5).median("seed").min()
+    return all_of(slope("slope of log half length", x, np.log(lengths), at_most=-1e-9), exactly("least share of chains of 5", float(learned), at_least=0.95)).also(
         **{f"half_length_at_order_{int(size)}": np.median(lengths[:, i]) for i, size in enumerate(sizes)}
     )
