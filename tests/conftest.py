@@ -8,7 +8,7 @@ from jaxtyping import install_import_hook
 ROOMS = ("tasks", "models", "training", "papers.mixture.closed", "papers.mixture.initial", "papers.mixture.weights",
          "papers.cooccurrence.closed", "papers.cooccurrence.response", "papers.cooccurrence.measured", "papers.cooccurrence.weights", "papers.parity.learning",
          "papers.lego.learning", "papers.lego.activation", "papers.lego.one_step", "papers.lego.two_steps", "papers.lego.retrieval", "papers.lego.plain",
-         "papers.lego.gradients", "papers.lego.identities")  # fmt: skip
+         "papers.lego.gradients", "papers.lego.algorithms", "papers.lego.identities")  # fmt: skip
 _hook = install_import_hook([f"stagewise.{room}" for room in ROOMS], "beartype.beartype")
 _hook.__enter__()
 

@@ -58,6 +58,11 @@ def stagewise(*arguments, cwd=None):
     (["run", "parity.three_steps", "--task.format", "code"], "the theory has the paper's format"),
     (["export", "/nowhere", "out"], "/nowhere"),
     (["frobnicate"], "invalid choice: 'frobnicate'"),
+    (["run", "lego.training", "--lengths", "5", "5"], "must grow from one turn to the next"),
+    (["run", "lego.training", "--tested", "5", "200"], "a length between 1 and 63"),
+    (["run", "lego.training", "--task.action.group", "E8"], "unknown group 'E8'"),
+    (["run", "lego.training", "--task.action.group", "A4", "--task.action.on", "cosets", "--task.action.subgroup", "(0 1)"], "which it must divide"),
+    (["run", "lego.two_steps", "--vocabulary", "1e12", "--last", "100"], "beyond what numbers hold"),
     ([], "COMMAND"),
 ])  # fmt: skip
 def test_mistakes_get_one_sentence_and_exit_code_2(arguments, says, tmp_path):
@@ -73,6 +78,12 @@ def test_quick_answers_import_no_jax(arguments, tmp_path):
     script = f"import sys; from stagewise.cli import main\ntry: main({arguments!r})\nexcept SystemExit: pass\nassert 'jax' not in sys.modules"
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, cwd=tmp_path)
     assert done.returncode == 0, done.stderr
+
+
+def test_a_reader_that_has_seen_enough_is_no_error(tmp_path):
+    piped = f"{sys.executable} -m stagewise.cli list lego | head -1"
+    done = subprocess.run(["bash", "-o", "pipefail", "-c", piped], capture_output=True, text=True, cwd=tmp_path)
+    assert (done.returncode, done.stderr) == (0, "") and done.stdout.startswith("lego: ")
 
 
 def test_list_json_names_everything(tmp_path):

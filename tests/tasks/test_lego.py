@@ -30,6 +30,12 @@ def test_every_token_is_equally_likely():
         assert np.abs(shares - 1 / kinds).max() < 5 / np.sqrt(4000 * 3)
 
 
+def test_answers_depend_on_their_predicate_and_the_answer_before():
+    task, order = Lego(variables=12), np.array([2, 0, 1])
+    assert task.depends_on(3).tolist() == [[0, 3], [1, 4], [2, 5]]
+    assert task.depends_on(3, order).tolist() == [[1, 3], [2, 4], [0, 5]]  # predicate 1 stands second
+
+
 @pytest.mark.parametrize("length", [0, 12])
 def test_length_over_the_variables_is_refused(length):
     with pytest.raises(Refused, match="between 1 and 11"):

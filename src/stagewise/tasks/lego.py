@@ -8,6 +8,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
+import numpy as np
+
 from stagewise.errors import require
 from stagewise.lazy import jax, jnp
 from stagewise.tasks.groups import Action
@@ -46,6 +48,13 @@ class Lego:
         """Refuse a chain that has more variables than there are."""
         most = self.variables - 1
         require(1 <= length <= most, f"lego: a chain of {self.variables} variables has a length between 1 and {most}, not {length} (set --task.variables)")
+
+    def depends_on(self, length: int, order: np.ndarray | None = None) -> np.ndarray:
+        """The places of the two clauses that each answer 1..L needs, [length, 2]: its predicate's, wherever it stands, and that of the answer before.
+
+        Predicates come first, in order unless `order` says which stands where."""
+        places = np.arange(length) if order is None else np.argsort(order)
+        return np.stack([places, length + np.arange(length)], axis=1)
 
     def sample(self, key: Key[Array, ""], batch: int, length: int) -> Sentences:
         """Variables without replacement, a first value, independent actions, and the values that follow."""

@@ -14,6 +14,9 @@ from stagewise.papers.lego.experiments import Identities, OneStep, Recursion, Re
 from stagewise.papers.lego.recorded import half_sums, in_order
 from stagewise.papers.lego.start import embedding
 from stagewise.papers.lego.tensor_power import hitting_time, loser, race
+from stagewise.papers.lego.algorithms import learn_attention, learn_one_step
+from stagewise.papers.lego.one_step import OneStep as Features
+from stagewise.papers.lego.plain import Language
 from stagewise.papers.lego.two_steps import TwoSteps as Attention
 from stagewise.papers.lego.two_steps import lane
 from stagewise.tasks.groups import Action
@@ -128,6 +131,46 @@ def test_stage_2_follows_scipys_own_solution():
     for i, name in enumerate(SCORES):
         assert records[name][0, -1] == pytest.approx(other.y[i, -1], abs=2e-5)
     assert records["time"][0, -1] == pytest.approx(256.0)
+
+
+def test_algorithm_1_moves_attention_as_four_numbers_do():
+    """Thirty steps of gradient descent on the full score matrices, from zero, against the same steps of the closed form."""
+    n, table, steps, rate = 5, Action("C3").maps(), ((2, 1), (2, 2)), 0.05
+    language = Language(n, tuple(map(tuple, table.tolist())))
+    numbers = scales(language.size, 2.0, 2.0, 4) | {"clip_width": 0.05}
+    features, there, its = ideal_features(table, numbers["top"]), language.where("actions"), language.where("values")
+    weights = np.zeros((language.size, 3, 5, language.size))
+    weights[its, :, 1, there], weights[its, :, 4, its] = features[..., :3], features[..., 3:]
+    start = jnp.zeros((5, language.size, 5, language.size))
+    scores = np.array(learn_attention(language, jnp.asarray(weights), start, (1, 2), n * rate, 30, numbers))
+    held = numbers | {"variables": float(n)} | lane(table, features, steps, 10**5, np.random.default_rng(0))
+    motion, four = Attention(2, 3), dict.fromkeys(SCORES, 0.0)
+    for _ in range(30):
+        velocity = motion.velocity(four, held, None)
+        four = {name: four[name] + rate * float(velocity[name]) for name in SCORES}
+    eye = np.eye(n, dtype=bool)
+    for name, slot, where in (("predicate", 2, eye), ("answer", 3, eye), ("other_predicates", 2, ~eye), ("other_answers", 3, ~eye)):
+        np.testing.assert_allclose(scores[3, :n, slot, :n][where], four[name], atol=1e-10, err_msg=name)
+    assert four["predicate"] > 0.5  # they did move
+    scores[3, :n, 2:4, :n] = 0
+    assert not scores.any()
+
+
+def test_stage_1_moves_neurons_as_features_do():
+    """Twenty steps with neurons of values on actions and values alone; other classes rest, as the closed form has them."""
+    language, m, rate = Language(3, tuple(map(tuple, Action("C3").maps().tolist()))), 4, 0.5
+    numbers = scales(language.size, 2.0, 2.0, 4) | {"clip_width": 0.05}
+    there, its, rng = language.where("actions"), language.where("values"), np.random.default_rng(0)
+    weights = np.zeros((language.size, m, 5, language.size))
+    weights[its, :, 1, there], weights[its, :, 4, its] = 0.5 * rng.standard_normal((3, m, 3)), 0.5 * rng.standard_normal((3, m, 3))
+    moved = np.asarray(learn_one_step(language, jnp.asarray(weights), 5, rate, 20, numbers, seen=(2, 5)))
+    held = numbers | {"gram_actions": np.eye(3), "gram_values": np.eye(3)}
+    features, motion = jnp.concatenate([weights[its, :, 1, there], weights[its, :, 4, its]], -1), Features(language.table, m)
+    for _ in range(20):
+        features = features + rate * motion.velocity({"V": features}, held, None)["V"]
+    # the other classes do move in the model, by O(1/d) each
+    np.testing.assert_allclose(np.concatenate([moved[its, :, 1, there], moved[its, :, 4, its]], -1), features, atol=0.05)
+    assert np.abs(moved[its] - weights[its]).max() > 0.3
 
 
 def test_own_answers_are_the_models_own():

@@ -11,7 +11,7 @@ model can then write answers to chains twice as long, train on them, and so doub
 
 Read on: `tasks/groups.py`, `tasks/lego.py`, `models/clause_decoder.py` and `models/rollout.py` (the decoder of Section 7), `learning.py`; for the theory
 `activation.py`, `one_step.py` (stage 1, values), `retrieval.py` (stage 1, variables), `two_steps.py` (stage 2), `recursion.py` (Algorithm 2),
-`tensor_power.py`; `plain.py` and `gradients.py` (the whole of Definition 3.5, and the paper's formulas, which `identities.py` compares);
+`tensor_power.py`; `plain.py`, `algorithms.py` and `gradients.py` (the whole of Definition 3.5, its training, and the paper's formulas, which `identities.py` compares);
 `experiments.py` and `studies/`, `claims/`, `figures.py`; then `start.py`, `watched.py`, `recorded.py`.
 
 Where the paper's print is off, the code carries the right formula. Its slips, once:

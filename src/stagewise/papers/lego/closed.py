@@ -76,11 +76,19 @@ def seen_by_neurons(features: Any, chosen: np.ndarray, passed: np.ndarray, step:
     return xp.stack([needed, own, others, earlier], -1), passed[:, step]
 
 
+def smooth_relu(x: np.ndarray, rho: float, q: float) -> np.ndarray:
+    """Definition 3.4 in plain numbers; see `activation.py`."""
+    return rho * (np.minimum(np.abs(x), rho) / rho) ** q / q + np.maximum(x - rho, 0)
+
+
+def least_loss(vocabulary: float, top: float) -> float:
+    """That a clip allows: log(1 + (d - 1) e^-B)."""
+    return float(np.log1p((vocabulary - 1) * np.exp(-top)))
+
+
 def outputs(seen: np.ndarray, numbers: dict) -> np.ndarray:
     """F_j from what neurons see; the clip is sharp here, as only the largest counts."""
-    rho, q = numbers["rho"], numbers["q"]
-    inside = rho * (np.minimum(np.abs(seen), rho) / rho) ** q / q + np.maximum(seen - rho, 0)
-    return np.minimum(inside.sum(-1), numbers["top"])
+    return np.minimum(smooth_relu(seen, numbers["rho"], numbers["q"]).sum(-1), numbers["top"])
 
 
 def follow(features: np.ndarray, table: np.ndarray, scores: dict, length: int, numbers: dict, rng: np.random.Generator, count: int = 512) -> dict[str, float]:

@@ -175,7 +175,8 @@ class OneStep(Theory):
 
 @dataclass(frozen=True)
 class TwoSteps(Theory):
-    """Stage 2: four numbers of attention follow the flow while the perceptron is ideal. A second or so; nothing is random up to S4.
+    """Stage 2: four numbers of attention follow the flow while the perceptron rests, ideal or as stage 1 leaves it. A second or so; with an ideal one
+    nothing is random up to S4.
 
     `trains` is Algorithm 1's loss (both answers of chains of length 2) or Algorithm 2's (the second answer alone)."""
 
@@ -183,6 +184,7 @@ class TwoSteps(Theory):
     q: int = 4
     rho: float = 2.0
     variables: int = 200
+    features: Literal["ideal", "learned"] = "ideal"
     trains: Literal["both", "second"] = "both"
     stop: Literal["time", "loss"] = "time"
     last: float = 2.0  # the flow ends at time d^last, or before, if it stops by loss, at the paper's d^(3.025 - clip) (Lemma E.35)
@@ -200,7 +202,12 @@ class TwoSteps(Theory):
 
     @property
     def deterministic(self) -> bool:
-        return self.action.actions**2 <= self.most
+        return self.features == "ideal" and self.action.actions**2 <= self.most
+
+    @property
+    def first_stage(self) -> OneStep:
+        """That leaves the features, if they are learned."""
+        return OneStep(seeds=1, action=self.action, vocabulary=self.vocabulary, clip=self.clip, clip_width=self.clip_width, q=self.q, rho=self.rho)
 
     @property
     def losses(self) -> tuple[tuple[int, int], ...]:
@@ -214,7 +221,7 @@ class TwoSteps(Theory):
 
         never, small = Until("excess", 0.0, rising=False), Until("log_loss", (3.025 - self.clip) * log(self.vocabulary), rising=False)
         stage = Stage("attention", SCORES, "all", small if self.stop == "loss" else never, self.vocabulary**self.last)
-        motion = Motion(len(self.losses), self.action.values)
+        motion = Motion(len(self.losses), self.action.values if self.features == "ideal" else self.first_stage.width)
         return Flow(motion, (stage,), records_per_stage=257, relative_tolerance=1e-6, absolute_tolerance=1e-9, max_solver_steps=100_000, stiff=True)
 
     def start(self, seeds):

@@ -8,7 +8,11 @@ import numpy as np
 
 from stagewise.lab.settings import setting
 from stagewise.lazy import xr
+from stagewise.papers.lego import closed
 from stagewise.tasks.groups import Action, fibres
+
+EVENT, GAVE_UP = 0, 2
+"""How a flow ended, as `training.stages` counts it."""
 
 
 def action_of(run: xr.Dataset) -> Action:
@@ -47,11 +51,11 @@ def winners(last: np.ndarray) -> np.ndarray:
     return last.argmax(-2)
 
 
-def by_role(V: np.ndarray, action: Action) -> dict[str, np.ndarray]:
-    """What winning neurons give, one array for each role: their actions, their value, other actions, other values; and the two mixed half sums
+def by_role(V: np.ndarray, action: Action, chosen: np.ndarray | None = None) -> dict[str, np.ndarray]:
+    """What winning neurons, or those chosen, give, one array for each role: their actions, their value, other actions, other values; and the two mixed half sums
     (one part theirs, one not); and the ratios of equation 18. The first axes are kept."""
-    table, actions = action.maps(), action.actions
-    chosen, there = winners(half_sums(V, action)), fibres(table)
+    actions, there = action.actions, fibres(action.maps())
+    chosen = winners(half_sums(V, action)) if chosen is None else chosen
     found: dict[str, list] = {role: [] for role in ("action", "value", "other_action", "other_value", "mixed", "action_over_value", "other_value_over_action",
                                                     "other_action_over_value")}  # fmt: skip
     for j in range(action.values):
@@ -104,7 +108,7 @@ def at_loss(run: xr.Dataset, name: str, loss: float) -> np.ndarray:
 def least_loss(run: xr.Dataset, vocabulary: float) -> float:
     """The least loss that the clip allows, of all answers trained."""
     answers = 2 if setting(run, "trains") == "both" else 1
-    return answers * np.log1p((vocabulary - 1) * np.exp(-setting(run, "clip") * np.log(vocabulary)))
+    return answers * closed.least_loss(vocabulary, setting(run, "clip") * np.log(vocabulary))
 
 
 # Training --------------------------------------------------------------------------------------------------------------------
@@ -119,17 +123,16 @@ def at_end_of(run: xr.Dataset, number: int) -> xr.Dataset:
 def half_length(chain: xr.DataArray) -> np.ndarray:
     """L50: the length at which every other chain is right, on the logarithm of lengths; the longest tested if more are right there, a lower
     bound, and the shortest if fewer are already at that one."""
-    lengths, found = np.log(chain.tested.values.astype(float)), []
-    for row in chain.transpose("seed", "tested").values:
-        below = np.flatnonzero(row < 0.5)
-        if not len(below):
-            found.append(lengths[-1])
-        elif below[0] == 0:
-            found.append(lengths[0])
-        else:
-            k = below[0]
-            found.append(np.interp(0.5, [row[k], row[k - 1]], [lengths[k], lengths[k - 1]]))
-    return np.exp(found)
+    return np.array([half_way(row, chain.tested.values) for row in chain.transpose("seed", "tested").values])
+
+
+def half_way(shares: np.ndarray, at: np.ndarray) -> float:
+    """Where falling shares first are one half, on the logarithm of what they are at; the last place if they never are, the first if they are from the start."""
+    below = np.flatnonzero(shares < 0.5)
+    if not len(below) or below[0] == 0:
+        return float(at[-1] if not len(below) else at[0])
+    k = below[0]
+    return float(np.exp(np.interp(0.5, [shares[k], shares[k - 1]], np.log(at[[k, k - 1]].astype(float)))))
 
 
 def trend(attention: xr.DataArray, length: int) -> np.ndarray:

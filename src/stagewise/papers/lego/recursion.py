@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from stagewise.papers.lego.closed import SCORES, attention, chains, concentration, follow, ideal_features, outputs, seen_by_neurons
+from stagewise.papers.lego.closed import SCORES, attention, chains, concentration, follow, ideal_features, least_loss, outputs, seen_by_neurons
 from stagewise.papers.lego.two_steps import TwoSteps
 from stagewise.training import stiff
 from stagewise.training.program import DATA, generator
@@ -59,7 +59,6 @@ def measure(settings, seed: int) -> dict[str, np.ndarray]:
     """All stages of one seed, which draws the chains."""
     table, scalars = settings.action.maps(), settings.numbers()
     numbers = {name: np.float64(value) for name, value in scalars.items()} | {"variables": np.float64(settings.variables)}
-    least = np.log(np.log1p((settings.vocabulary - 1) * np.exp(-scalars["top"])))
-    until = -settings.target * np.log(settings.vocabulary) if settings.target else least + np.log(1.5)
+    until = -settings.target * np.log(settings.vocabulary) if settings.target else np.log(1.5 * least_loss(settings.vocabulary, scalars["top"]))
     features = ideal_features(table, scalars["top"])
     return train(features, table, settings.stages, until, settings.most, numbers, generator(seed, DATA), settings.tested)

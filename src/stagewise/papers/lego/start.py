@@ -49,11 +49,16 @@ def embedding(size: int, condition: float, rng: np.random.Generator) -> np.ndarr
 
 
 def two_steps(settings, seeds: np.ndarray) -> State:
-    """Scores at zero, and what the neurons of an ideal perceptron see."""
+    """Scores at zero, and what the neurons see: those of an ideal perceptron, the same for every first value, or those that stage 1 leaves."""
     lanes, table = [], settings.action.maps()
     scalars = settings.numbers() | {"variables": float(settings.variables)}
-    for seed in seeds:
-        seen = lane(table, ideal_features(table, scalars["top"]), settings.losses, settings.most, generator(int(seed), DATA), firsts=1)
+    if settings.features == "ideal":
+        features, firsts = [ideal_features(table, scalars["top"])] * len(seeds), 1
+    else:
+        ended, _ = settings.first_stage.program().advance(one_step(settings.first_stage, seeds), 0)
+        features, firsts = np.asarray(ended["weights"]["V"]), None
+    for seed, given in zip(seeds, features):
+        seen = lane(table, given, settings.losses, settings.most, generator(int(seed), DATA), firsts)
         lanes.append({name: np.float64(value) for name, value in scalars.items()} | seen)
     return flow.begin({name: np.zeros(len(seeds)) for name in SCORES}, _stacked(lanes), 1)
 

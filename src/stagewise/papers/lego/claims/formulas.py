@@ -5,12 +5,13 @@ from __future__ import annotations
 import numpy as np
 
 from stagewise.lab.claims import claim
+from stagewise.lab.settings import setting
 from stagewise.lab.statistics import Verdict, all_of, exactly, share_of_seeds
 from stagewise.lazy import xr
+from stagewise.papers.lego.closed import smooth_relu
 from stagewise.papers.lego.recorded import action_of, half_sums, in_order, top_of
 from stagewise.papers.lego.studies.theory import cyclic, identities
 from stagewise.papers.lego.tensor_power import hitting_time, loser, race
-from stagewise.lab.settings import setting
 
 
 def formulas_agree(run: xr.Dataset, names: tuple[str, ...]) -> Verdict:
@@ -96,9 +97,8 @@ def probabilities(run: xr.Dataset) -> tuple[np.ndarray, np.ndarray, float]:
     V, bias = run.V.values, vocabulary**-0.5 * np.log(vocabulary)
     rho, q = setting(run, "rho") * bias, setting(run, "q")
     seen = bias + (V[..., : action.actions, None] + V[..., None, action.actions :]) / 2
-    active = np.where(seen > rho, seen - rho * (1 - 1 / q), rho / q * (np.minimum(np.abs(seen), rho) / rho) ** q)
-    F = np.minimum(active.sum(3), top)  # [seed, record, j, g, y]
-    rest = (vocabulary - action.values) * np.exp(V.shape[3] * rho / q * (bias / rho) ** q)
+    F = np.minimum(smooth_relu(seen, rho, q).sum(3), top)  # [seed, record, j, g, y]
+    rest = (vocabulary - action.values) * np.exp(V.shape[3] * smooth_relu(bias, rho, q))
     odds = np.exp(F)
     found = odds / (odds.sum(2, keepdims=True) + rest)
     right = action.maps()[None, None, None] == np.arange(action.values)[:, None, None]

@@ -10,11 +10,10 @@ from stagewise.lab.statistics import INCONCLUSIVE, Verdict, all_of, exactly, med
 from stagewise.lab.study import Later
 from stagewise.lazy import xr
 from stagewise.papers.lego.claims.stage2 import each
-from stagewise.papers.lego.recorded import action_of, at_loss, at_time, least_loss
-from stagewise.papers.lego.studies.theory import clips, cyclic_sizes, high_cyclic_sizes, high_symmetric_sizes, recursion, recursion_sizes, symmetric_sizes
+from stagewise.papers.lego.recorded import EVENT, action_of, at_loss, at_time, half_way, least_loss
+from stagewise.papers.lego.studies.theory import clips, cyclic_sizes, high_cyclic_sizes, high_symmetric_sizes, learned_sizes, recursion, recursion_sizes, symmetric_sizes
 from stagewise.papers.lego.closed import SCORES, concentration, follow, ideal_features, scales
 
-EVENT = 0  # among `training.stages.OUTCOMES`
 STOP = 2.97  # the paper stops at loss d^-2.97 for a clip of 6 (Lemma E.35)
 
 
@@ -60,6 +59,24 @@ def cyclic_attention_concentrates_with_d(runs: xr.Dataset, high: xr.Dataset) -> 
         slope("slope at time d", x, missed_at(runs, "1"), at_most=0),
         slope("slope at time d^2", x, missed_at(runs, "2"), at_most=0),
     ).also(slope_at_algorithm_2s_stop=np.polyfit(x, missed_at(high, "paper"), 1)[0], epsilon_at_the_largest_d=np.exp(by_loss[-1]))
+
+
+@claim(
+    "lego.thm41.learned",
+    source="Theorem 4.1, equation 8",
+    predicted="the same with the features that stage 1 leaves",
+    needs={"runs": Later(learned_sizes), "turned": 1.0},
+    control={"turned": -1.0},
+    control_is="sizes in reverse order",
+    note="Algorithm 1 throughout: C4, q = 32, clip 2; both stages in closed form, 6 seeds. Stopped at times d and d^2; features that are shared by two neurons keep the loss from its least value.",
+)
+def learned_features_concentrate_too(runs: xr.Dataset, turned: float) -> Verdict:
+    """With learned features, at times d and d^2, epsilon of C4 falls as a power of d.
+
+    Threshold: a slope below 0 of log epsilon on log d over seeds, because the theorem has a power of d."""
+    x = turned * np.log(runs.vocabulary.values)
+    by_power = {power: np.stack([np.log(at_time(run, "missed", d**power)) for d, run in each(runs)], 1) for power in (1, 2)}
+    return all_of(*(slope(f"slope at time d^{power}", x, found, at_most=-1e-9) for power, found in by_power.items()))
 
 
 def reach(runs: xr.Dataset, share: float = 0.9, longest: int = 256) -> tuple[np.ndarray, np.ndarray]:
@@ -256,21 +273,13 @@ def only_a_constant_factor(run: xr.Dataset, sizes: xr.Dataset, times: int) -> Ve
     theorem leaves."""
     chain = run.chain.isel(record=0).sel(times=times).max("stages")
     grid = sizes.chain.isel(record=0, stages=0).transpose("seed", "vocabulary", "times").values
-    factors = np.array([[_half(row, sizes.times.values) for row in seed] for seed in grid])
-    by_stage = np.array([[_half(row, run.times.values) for row in seed] for seed in run.chain.isel(record=0).transpose("seed", "stages", "times").values])
+    factors = np.array([[half_way(row, sizes.times.values) for row in seed] for seed in grid])
+    by_stage = np.array([[half_way(row, run.times.values) for row in seed] for seed in run.chain.isel(record=0).transpose("seed", "stages", "times").values])
     return all_of(
         median_over_seeds("largest share of chains", chain, at_most=0.5),
         slope("slope of the log factor on the stage", np.arange(by_stage.shape[1]), np.log(by_stage), at_most=0.1),
         slope("slope of the log factor on log d", np.log(sizes.vocabulary.values), np.log(factors), at_most=0.1),
     ).also(factor=float(np.median(factors)))
-
-
-def _half(row: np.ndarray, times: np.ndarray) -> float:
-    below = np.flatnonzero(row < 0.5)
-    if not len(below) or below[0] == 0:
-        return float(times[-1] if not len(below) else times[0])
-    k = below[0]
-    return float(np.exp(np.interp(0.5, [row[k], row[k - 1]], np.log(times[[k, k - 1]]))))
 
 
 @claim(

@@ -9,12 +9,11 @@ from stagewise.lab.settings import setting
 from stagewise.lab.statistics import HOLDS, INCONCLUSIVE, Verdict, all_of, exactly, median_over_seeds, share_of_seeds, slope
 from stagewise.lab.study import Later
 from stagewise.lazy import xr
-from stagewise.papers.lego.recorded import action_of, arrivals, by_role, half_sums, in_order, top_of, winners
+from stagewise.papers.lego.recorded import GAVE_UP, action_of, arrivals, by_role, half_sums, in_order, top_of, winners
 from stagewise.papers.lego.studies.theory import copied_sizes, copying, cyclic, powers, skewed, symmetric, two_values
-from stagewise.papers.lego.closed import balance
+from stagewise.papers.lego.closed import balance, least_loss
 from stagewise.tasks.groups import fibres
 
-GAVE_UP = 2  # among `training.stages.OUTCOMES`
 blunt = cyclic.but(q=4)
 BLUNT = "q = 4, an activation that lets neurons share"
 
@@ -38,7 +37,7 @@ def one_step_is_learned(cyclic: xr.Dataset, symmetric: xr.Dataset, record: int) 
     Threshold: in most seeds of both groups, because the theorems say with high probability."""
     verdicts = []
     for name, run in (("cyclic", cyclic), ("symmetric", symmetric)):
-        least = np.log1p((setting(run, "vocabulary") - 1) * np.exp(-top_of(run)))
+        least = least_loss(setting(run, "vocabulary"), top_of(run))
         at = run.isel(record=record)
         verdicts.append(share_of_seeds(f"share of seeds, {name}", (at.loss <= 1.3 * least) & (at.accuracy == 1)).also(**{f"median_loss_{name}": float(at.loss.median() / least)}))
     return all_of(*verdicts)
@@ -241,22 +240,10 @@ def confounders_rise_and_cancel(cyclic: xr.Dataset, symmetric: xr.Dataset) -> Ve
     for name, run in (("cyclic", cyclic), ("symmetric", symmetric)):
         action = action_of(run)
         chosen = winners(half_sums(run.V.values[:, -1], action))
-        largest = np.stack([mixed_of(run.V.values[:, record], action, chosen) for record in range(run.sizes["record"])], 1) / top_of(run)
+        largest = np.stack([by_role(run.V.values[:, record], action, chosen)["mixed"].max(1) for record in range(run.sizes["record"])], 1) / top_of(run)
         peak, last = largest.max(1), largest[:, -1]
         verdicts.append(share_of_seeds(f"share of seeds, {name}", (last <= 0.15) & (last < 0.5 * peak)).also(**{f"peak_{name}": np.median(peak), f"end_{name}": np.median(last)}))
     return all_of(*verdicts)
-
-
-def mixed_of(V: np.ndarray, action, chosen: np.ndarray) -> np.ndarray:
-    """The largest mixed half sum of given neurons, of each seed."""
-    there, found = fibres(action.maps()), []
-    for j in range(action.values):
-        for y in range(action.values):
-            neuron = np.take_along_axis(V[:, j], chosen[:, j, y][:, None, None], 1)[:, 0]
-            theirs, rest = neuron[:, : action.actions][:, there[j, y]], neuron[:, : action.actions][:, ~there[j, y]]
-            others = np.delete(neuron[:, action.actions :], y, 1)
-            found += [theirs.max(1) + others.max(1), rest.max(1) + neuron[:, action.actions + y]]
-    return np.max(found, axis=0) / 2
 
 
 @claim(
@@ -288,7 +275,7 @@ def embeddings_need_not_be_orthonormal(run: xr.Dataset) -> Verdict:
     """With such an embedding stage 1 still solves one step, and one neuron carries each feature.
 
     Threshold: as for lego.s1.onestep and lego.s1.sparse, because the remark says that results are not affected."""
-    least = np.log1p((setting(run, "vocabulary") - 1) * np.exp(-top_of(run)))
+    least = least_loss(setting(run, "vocabulary"), top_of(run))
     at = run.isel(record=-1)
     verdict = all_of(share_of_seeds("share of seeds that solve it", (at.loss <= 1.3 * least) & (at.accuracy == 1)), one_neuron_a_feature.judge(run))
     stuck = int((run.outcome == GAVE_UP).sum())

@@ -31,6 +31,12 @@ symmetric_sizes = Study(
 _HIGH = {"clip": 6.0, "q": 20, "last": 3.5}
 high_cyclic_sizes = cyclic_sizes.but(**_HIGH)
 high_symmetric_sizes = symmetric_sizes.but(**_HIGH)
+learned_sizes = Study(
+    "lego.learned_sizes",
+    "Attention on C4, Algorithm 1, with the features that stage 1 leaves.",
+    TwoSteps.plan(features="learned", q=32, rho=1.6, seeds=6, **{"action.group": "C4"}),
+    over={"vocabulary": (256.0, 1024.0, 1e4, 1e5)},
+)
 clips = Study(
     "lego.clips",
     "Attention on S3, Algorithm 2, with higher and higher clips.",
