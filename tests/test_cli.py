@@ -2,6 +2,7 @@
 
 import json
 import re
+import shlex
 import signal
 import subprocess
 import sys
@@ -166,7 +167,7 @@ def test_readme_commands_run(tmp_path):
     assert len(commands) >= 5
     for command in commands:
         if not command.startswith("reproduce --preset"):  # minutes: everything at standard
-            done = stagewise(*command.split(), cwd=tmp_path)
+            done = stagewise(*shlex.split(command), cwd=tmp_path)
             assert done.returncode == 0, (command, done.stderr)
 
 

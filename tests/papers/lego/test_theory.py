@@ -29,7 +29,7 @@ def test_formulas_and_closed_forms_are_the_plain_model(name):
     for formula in ("fact_a", "lemma_a", "fact_b", "fact_d", "lemma_d", "one_step", "retrieval", "two_steps"):
         assert float(found[formula]) < 1e-11, formula
     for perturbed in ("lemma_a_unweighted", "fact_b_without_loss", "fact_d_not_centred"):
-        assert float(found[perturbed]) > 0.05, perturbed
+        assert float(found[perturbed]) > 0.01, perturbed
 
 
 def test_smooth_relu_is_smooth_in_both_forms():
