@@ -18,8 +18,6 @@ from jaxtyping import Array, Bool, Float, Int
 from stagewise.models.sizes import Clauses
 from stagewise.tasks.lego import Sentences
 
-PREDICATE, ANSWER = slice(0, 3), slice(3, 5)  # the slots of a clause that are not blank: x, g, x' of a predicate; x, y of an answer
-
 
 class Answers(NamedTuple):
     """Logits of the answers 1..L: which variable, and which value."""

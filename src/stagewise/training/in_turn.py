@@ -14,11 +14,6 @@ from stagewise.training.program import Program, Records, State
 class Turn(Rule):
     """A rule that takes over weights from another. What the rules of one program measure has the same names and shapes."""
 
-    @property
-    @abstractmethod
-    def stage(self) -> str:
-        """The turn's name."""
-
     @abstractmethod
     def enter(self, state: State) -> State:
         """The state of all lanes as this turn begins, from the state that the last one left."""
@@ -26,8 +21,9 @@ class Turn(Rule):
 
 @dataclass(frozen=True)
 class InTurn(Program):
-    """Trainings that follow each other; `step` counts through, and so does every random stream."""
+    """Trainings that follow each other; `step` counts through, and so does every random stream. Turns by equal rules share one compilation."""
 
+    names: tuple[str, ...]
     turns: tuple[Training, ...]
 
     @property
@@ -42,16 +38,16 @@ class InTurn(Program):
     def records(self) -> int:
         return sum(turn.records for turn in self.turns)
 
-    def _turn(self, chunk: int) -> tuple[Training, int]:
+    def _turn(self, chunk: int) -> tuple[str, Training, int]:
         """The turn that a chunk is in, and which of that turn's chunks it is."""
-        for turn in self.turns:
+        for name, turn in zip(self.names, self.turns):
             if chunk < turn.chunks:
-                return turn, chunk
+                return name, turn, chunk
             chunk -= turn.chunks
         raise IndexError(chunk)
 
     def advance(self, state: State, chunk: int) -> tuple[State, Records]:
-        turn, within = self._turn(chunk)
+        _, turn, within = self._turn(chunk)
         return turn.advance(turn.rule.enter(state) if within == 0 else state, within)
 
     def finished(self, state: State) -> bool:
@@ -64,13 +60,13 @@ class InTurn(Program):
         return self.turns[-1].final(state)
 
     def describe(self, chunk: int) -> tuple[str, int]:
-        turn, within = self._turn(chunk)
-        return turn.rule.stage, turn.describe(within)[1]
+        name, turn, within = self._turn(chunk)
+        return name, turn.describe(within)[1]
 
     def labels(self):
         before = np.cumsum([0] + [turn.schedule[-1] for turn in self.turns[:-1]])
         steps = np.concatenate([start + np.array(turn.schedule) for start, turn in zip(before, self.turns)])
-        stages = np.repeat([turn.rule.stage for turn in self.turns], [turn.records for turn in self.turns])
+        stages = np.repeat(self.names, [turn.records for turn in self.turns])
         return self.turns[0].labels() | {"step": (("record",), steps), "stage": (("record",), stages)}
 
     @property

@@ -6,6 +6,7 @@ differ in numbers only, and run side by side as lanes of one compiled program.""
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Sequence
 from typing import Any
 
 import jax
@@ -60,6 +61,11 @@ class Program(ABC):
     @abstractmethod
     def dims(self) -> dict[str, tuple[str, ...]]:
         """Dimensions of each recorded array after (seed, record), and of each outcome after (seed)."""
+
+
+def stacked(lanes: Sequence[Any]) -> Any:
+    """Trees of arrays, one a lane, as one tree with the lane as its first axis."""
+    return jax.tree.map(lambda *leaves: np.stack(leaves), *lanes)
 
 
 # Every random number comes from one of these streams of a seed, so that none depends on another's length.

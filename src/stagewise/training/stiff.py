@@ -36,7 +36,7 @@ def solve(motion, records: int, most: int, fixed, weights, numbers, threshold: f
         watched = _watched(motion, unpack, y, numbers)
         return sign * sum(chosen[name] * float(watched[name]) for name in names) - threshold
 
-    distance.terminal, outcome = True, TIME_RAN_OUT
+    outcome = TIME_RAN_OUT
     before = distance(0, start)
     if not np.isfinite(before):
         outcome = NOT_FINITE

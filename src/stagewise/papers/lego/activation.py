@@ -6,11 +6,12 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
+from stagewise.papers.lego import closed
+
 
 def smooth_relu(x: Float[Array, "*n"], rho: Float[Array, ""] | float, q: Float[Array, ""] | float) -> Float[Array, "*n"]:
-    """Definition 3.4: |x|^q / (q rho^(q-1)) within rho, then a line; constant below -rho, so that it falls before it rises. q is even."""
-    inside = rho * (jnp.minimum(jnp.abs(x), rho) / rho) ** q / q
-    return inside + jnp.maximum(x - rho, 0)
+    """Definition 3.4, see `closed.py`."""
+    return closed.smooth_relu(x, rho, q, jnp)
 
 
 def smooth_relu_b2(x: Float[Array, "*n"], rho: Float[Array, ""] | float, q: Float[Array, ""] | float, slope: Float[Array, ""] | float,

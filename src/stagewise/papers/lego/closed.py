@@ -76,14 +76,14 @@ def seen_by_neurons(features: Any, chosen: np.ndarray, passed: np.ndarray, step:
     return xp.stack([needed, own, others, earlier], -1), passed[:, step]
 
 
-def smooth_relu(x: np.ndarray, rho: float, q: float) -> np.ndarray:
-    """Definition 3.4 in plain numbers; see `activation.py`."""
-    return rho * (np.minimum(np.abs(x), rho) / rho) ** q / q + np.maximum(x - rho, 0)
+def smooth_relu(x: Any, rho: Any, q: Any, xp: ModuleType = np) -> Any:
+    """Definition 3.4: |x|^q / (q rho^(q-1)) within rho, then a line; constant below -rho, so that it falls before it rises. q is even."""
+    return rho * (xp.minimum(xp.abs(x), rho) / rho) ** q / q + xp.maximum(x - rho, 0)
 
 
-def least_loss(vocabulary: float, top: float) -> float:
+def least_loss(vocabulary: Any, top: Any, xp: ModuleType = np) -> Any:
     """That a clip allows: log(1 + (d - 1) e^-B)."""
-    return float(np.log1p((vocabulary - 1) * np.exp(-top)))
+    return xp.log1p((vocabulary - 1) * xp.exp(-top))
 
 
 def outputs(seen: np.ndarray, numbers: dict) -> np.ndarray:

@@ -91,9 +91,9 @@ class Training(Experiment):
 
         turns = []
         for name, length, batch, steps, own, _ in self.turns():
-            rule = Learning(self.task, self.decoder, length, batch, own, name, self.tested, self.test_sentences, self.clip)
+            rule = Learning(self.task, self.decoder, length, batch, own, self.tested, self.test_sentences, self.clip)
             turns.append(Loop(rule, schedule(steps, evenly=1 if name == "warm-up" else self.evaluations)[1:]))
-        return InTurn(tuple(turns))
+        return InTurn(tuple(name for name, *_ in self.turns()), tuple(turns))
 
     def start(self, seeds):
         from stagewise.papers.lego.start import start
@@ -109,10 +109,9 @@ class Training(Experiment):
 
 @dataclass(frozen=True)
 class Theory(Experiment):
-    """What the closed forms share: a group, a vocabulary of size d, and the activation. B = clip log d; rho is in units of the bias mu."""
+    """What the closed forms share: a group and the activation. B = clip log d; rho is in units of the bias mu."""
 
     action: Action = Action()
-    vocabulary: float = 256.0
     clip: float = 1.5
     clip_width: float = 0.05  # over which the clip is rounded; 0 is sharp
     q: int = 32
@@ -120,9 +119,14 @@ class Theory(Experiment):
 
     def __post_init__(self):
         super().__post_init__()
-        check_ranges(self, vocabulary=(self.action.values + 2, 1e12), clip=(1e-3, 1e4), clip_width=(0, 10), q=(2, 200), rho=(1e-3, 1e3))
+        check_ranges(self, clip=(1e-3, 1e4), clip_width=(0, 10), q=(2, 200), rho=(1e-3, 1e3))
         require(self.q % 2 == 0, f"{self.name}: q must be even, not {self.q} (set --q)")
         require(self.action.transitive, f"{self.name}: the action must reach every value from any (set --action.group)")
+
+    @property
+    def size(self) -> float:
+        """d."""
+        raise NotImplementedError
 
     @property
     def table(self) -> tuple[tuple[int, ...], ...]:
@@ -131,14 +135,29 @@ class Theory(Experiment):
     def numbers(self) -> dict[str, float]:
         from stagewise.papers.lego.closed import scales
 
-        return scales(self.vocabulary, self.clip, self.rho, self.q) | {"clip_width": self.clip_width}
+        return scales(self.size, self.clip, self.rho, self.q) | {"clip_width": self.clip_width}
 
     def model(self, state):
         raise Refused(f"{self.name} gives no model: it follows a closed form of its weights")
 
 
 @dataclass(frozen=True)
-class OneStep(Theory):
+class AnyVocabulary(Theory):
+    """Closed forms whose cost does not depend on the vocabulary's size: it is a number like others."""
+
+    vocabulary: float = 256.0
+
+    def __post_init__(self):
+        super().__post_init__()
+        check_ranges(self, vocabulary=(self.action.values + 2, 1e12))
+
+    @property
+    def size(self) -> float:
+        return self.vocabulary
+
+
+@dataclass(frozen=True)
+class OneStep(AnyVocabulary):
     """Stage 1 of both algorithms: the perceptron learns one step (slot 5), as a flow. Seconds for 8 seeds."""
 
     neurons: int = 0  # of each value; 0: twice as many as there are values
@@ -174,7 +193,7 @@ class OneStep(Theory):
 
 
 @dataclass(frozen=True)
-class TwoSteps(Theory):
+class TwoSteps(AnyVocabulary):
     """Stage 2: four numbers of attention follow the flow while the perceptron rests, ideal or as stage 1 leaves it. A second or so; with an ideal one
     nothing is random up to S4.
 
@@ -231,7 +250,7 @@ class TwoSteps(Theory):
 
 
 @dataclass(frozen=True)
-class Recursion(Theory):
+class Recursion(AnyVocabulary):
     """Algorithm 2 with four numbers: lengths 2, 4, 8, …, each from the model's own answers until the loss is small. Seconds a stage.
 
     The paper stops at loss d^-target; with target 0 at 1.5 times the least loss instead."""
@@ -287,11 +306,9 @@ class Retrieval(Theory):
         super().__post_init__()
         check_ranges(self, variables=(3, 200), neurons=(1, 100), excess=(1, 1e6))
 
-    def numbers(self) -> dict[str, float]:
-        from stagewise.papers.lego.closed import scales
-
-        size = self.variables + self.action.actions + self.action.values + 1
-        return scales(size, self.clip, self.rho, self.q) | {"clip_width": self.clip_width}
+    @property
+    def size(self) -> float:
+        return self.variables + self.action.actions + self.action.values + 1
 
     def program(self):
         from stagewise.papers.lego.retrieval import Retrieval as Motion
@@ -309,7 +326,7 @@ class Retrieval(Theory):
 
 
 @dataclass(frozen=True)
-class Identities(Theory):
+class Identities(AnyVocabulary):
     """The paper's gradient formulas beside automatic differentiation of Definition 3.5 at random weights, by enumeration."""
 
     action: Action = Action("C3")

@@ -71,21 +71,25 @@ def _heatmap(values: np.ndarray, keys: list[str], title: str) -> alt.Chart:
 )
 def two_bands(run: xr.Dataset) -> alt.HConcatChart:
     """C6 after training at length 5: mean attention of answers on predicates and answers. With the predicates in another order attention follows them."""
+    return _bands(run, "C6")
+
+
+def _bands(run: xr.Dataset, group: str) -> alt.HConcatChart:
     keys = [str(key) for key in run.key.values]
     moved = [f"predicate {i + 1}" for i in ORDER] + keys[len(ORDER) :]
     mean = run.mean("seed")
-    return alt.hconcat(_heatmap(mean.ordered_heatmap.values, keys, "C6, in order"), _heatmap(mean.permuted_heatmap.values, moved, "C6, predicates permuted"))
+    return alt.hconcat(_heatmap(mean.ordered_heatmap.values, keys, f"{group}, in order"), _heatmap(mean.permuted_heatmap.values, moved, f"{group}, predicates permuted"))
 
 
 @figure(
     "lego.fig2.symmetric",
     source="Figures 2b and 5c",
     needs={"run": Later(symmetric)},
-    paper_shows="The same two bands for S5.",
+    paper_shows="The same for S5.",
 )
-def two_bands_for_s5(run: xr.Dataset) -> alt.Chart:
-    """S5 after training at length 5."""
-    return _heatmap(at_end_of(run, 0).heatmap.mean("seed").values, [str(key) for key in run.key.values], "S5, in order")
+def two_bands_for_s5(run: xr.Dataset) -> alt.HConcatChart:
+    """The same for S5."""
+    return _bands(run, "S5")
 
 
 @figure(

@@ -30,7 +30,6 @@ class Learning(Turn):
     length: int
     batch: int
     own_answers: bool
-    named: str
     lengths: tuple[int, ...]
     tested: int
     clip: float
@@ -39,13 +38,10 @@ class Learning(Turn):
     most_lanes = 4  # a chunk is half a turn: with few lanes a stop need not wait long
     records_per_chunk = 1
 
-    @property
-    def stage(self) -> str:
-        return self.named
-
     def enter(self, state):
-        weights = state["weights"] | {"began": np.array(state["weights"]["adam"]["count"])}
-        return state | {"weights": weights | {"teacher": jax.tree.map(np.array, weights["model"])}}
+        weights = state["weights"]
+        entered = {"turn": weights["turn"] + 1, "began": weights["adam"]["count"], "teacher": weights["model"]}
+        return state | {"weights": weights | jax.tree.map(np.array, entered)}
 
     def step(self, weights, numbers, key: Key[Array, ""]):
         count = weights["adam"]["count"] - weights["began"]
@@ -55,7 +51,7 @@ class Learning(Turn):
         gradients = jax.grad(lambda model: next_clause_loss(self.decoder_of(model)(sentences), sentences))(weights["model"])
         if self.decoder.encoding == "sinusoidal":  # waves are not trained
             gradients = gradients | {"positions": jnp.zeros_like(gradients["positions"])}
-        rate = adam.cosine_decay(numbers[f"{self.named}.rate"], numbers["last_rate"], count, numbers[f"{self.named}.steps"])
+        rate = adam.cosine_decay(numbers["rates"][weights["turn"]], numbers["last_rate"], count, numbers["steps"][weights["turn"]])
         moved, state = adam.step(weights["model"], gradients, weights["adam"], rate, self.clip)
         return weights | {"model": moved, "adam": state}
 
@@ -105,7 +101,7 @@ class Learning(Turn):
         return {"chain_raised": by_bonus["chain"]} | {name: values[0] for name, values in by_bonus.items()}
 
     def look(self, model: ClauseDecoder, key: Key[Array, ""]) -> dict[str, Array]:
-        """Mean attention over heads and sentences: on the predicate and the answer that are needed, by place; all of it at length 5."""
+        """Mean attention over heads and sentences on the predicate and the answer that are needed, by place."""
         room = max(LOOKED)
         sentences = self.task.sample(key, WATCHED, room)
         place = jnp.arange(room)
@@ -113,15 +109,13 @@ class Learning(Turn):
         def at(length):
             mean = model.attention(sentences, length).mean((0, 1))
             targets = jnp.stack([jnp.diagonal(mean[:, :room]), jnp.diagonal(mean[:, room:])])
-            return jnp.where(place < length, targets, jnp.nan), mean
+            return jnp.where(place < length, targets, jnp.nan)
 
-        on_target, means = jax.lax.map(at, jnp.array(LOOKED))
-        n = LOOKED[0]
-        return {"attention": on_target, "heatmap": jnp.concatenate([means[0, :n, :n], means[0, :n, room : room + n]], axis=1)}
+        return {"attention": jax.lax.map(at, jnp.array(LOOKED))}
 
     @partial(jax.jit, static_argnums=0)
     def ends(self, weights, numbers):
-        """Figure 5: attention with the predicates in another order, and by how much that changes any logit. And real rollouts of the longest chains looked at:
+        """Figures 2 and 5: attention with the predicates in order and in another one, and by how much that changes any logit. And real rollouts of the longest chains looked at:
         how many are right throughout, how many at the end, and how many one pass says are."""
         model, length = self.decoder_of(weights["model"]), LOOKED[0]
         long = self.task.sample(jax.random.key(6), WATCHED, LOOKED[-1])
@@ -141,7 +135,7 @@ class Learning(Turn):
     @property
     def dims(self):
         return {"loss": (), "label_agreement": (), "chain": ("tested",), "value_chain": ("tested",), "step_accuracy": ("tested",), "variable_accuracy": ("tested",),
-                "chain_raised": ("raised", "tested"), "attention": ("looked", "target", "place"), "heatmap": ("query", "key"),
+                "chain_raised": ("raised", "tested"), "attention": ("looked", "target", "place"),
                 "rolled_chain": (), "rolled_final": (), "rolled_otherwise": (), "change": (), "ordered_heatmap": ("query", "key"), "permuted_heatmap": ("query", "key")}  # fmt: skip
 
     @property

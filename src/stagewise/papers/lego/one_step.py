@@ -14,12 +14,8 @@ import numpy as np
 from jaxtyping import Array, Float, Int
 
 from stagewise.papers.lego.activation import clipped, smooth_relu, smooth_relu_b2
+from stagewise.papers.lego.closed import least_loss
 from stagewise.training.flow import Motion
-
-
-def floor(vocabulary: Float[Array, ""], top: Float[Array, ""]) -> Float[Array, ""]:
-    """The least loss that clipped outputs allow: log(1 + (d - 1) e^-B)."""
-    return jnp.log1p((vocabulary - 1) * jnp.exp(-top))
 
 
 def cross_entropy(outputs: Float[Array, "*n values"], target: Int[Array | np.ndarray, "*n"], numbers: dict, neurons: int) -> Float[Array, "*n"]:
@@ -74,7 +70,7 @@ class OneStep(Motion):
         return {"loss": self.loss(weights, numbers), "accuracy": right, "V": weights["V"]}
 
     def watched(self, weights, numbers):
-        return {"excess": self.loss(weights, numbers) / floor(numbers["vocabulary"], numbers["top"])}
+        return {"excess": self.loss(weights, numbers) / least_loss(numbers["vocabulary"], numbers["top"], jnp)}
 
     def samples(self, kind):
         return np.ones(1)

@@ -11,10 +11,6 @@ from stagewise.lazy import xr
 from stagewise.papers.lego import closed
 from stagewise.tasks.groups import Action, fibres
 
-EVENT, GAVE_UP = 0, 2
-"""How a flow ended, as `training.stages` counts it."""
-
-
 def action_of(run: xr.Dataset) -> Action:
     """The group action of a theory run."""
     stored = json.loads(run.attrs["settings"])["action"]

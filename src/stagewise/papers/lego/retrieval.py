@@ -13,7 +13,7 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from stagewise.papers.lego.activation import clipped, smooth_relu
-from stagewise.papers.lego.one_step import floor
+from stagewise.papers.lego.closed import least_loss
 from stagewise.training.flow import Motion
 
 SLOTS = ("result", "action", "source", "answered", "value")
@@ -73,7 +73,7 @@ class Retrieval(Motion):
                 "others": jnp.abs(weights["result"][n:]).max()}  # fmt: skip
 
     def watched(self, weights, numbers):
-        return {"excess": self.loss(weights, numbers) / floor(jnp.asarray(float(self.classes)), numbers["top"])}
+        return {"excess": self.loss(weights, numbers) / least_loss(self.classes, numbers["top"], jnp)}
 
     def samples(self, kind):
         return np.ones(1)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import jax
 import numpy as np
 
 from stagewise.models.clause_decoder import draw
@@ -10,19 +9,18 @@ from stagewise.papers.lego.closed import SCORES, ideal_features
 from stagewise.papers.lego.retrieval import Retrieval
 from stagewise.papers.lego.two_steps import lane
 from stagewise.training import adam, flow, loop
-from stagewise.training.program import DATA, INITIAL, State, generator
+from stagewise.training.program import DATA, INITIAL, State, generator, stacked
 
 
 def start(settings, seeds: np.ndarray) -> State:
-    """A decoder with random weights, which is also its own first teacher, and the rates of all turns."""
+    """A decoder with random weights, which is also its own first teacher, before its first turn; and rates and steps of all turns."""
     task, weights = settings.task, []
     for seed in seeds:
         model = draw(settings.decoder, task.variables, task.action.actions, task.action.values, generator(int(seed), INITIAL)).weights()
-        weights.append({"model": model, "adam": adam.begin(model), "teacher": model, "began": np.zeros((), np.int32)})
-    numbers = {"last_rate": settings.last_rate}
-    for name, _, _, steps, _, rate in settings.turns():
-        numbers |= {f"{name}.rate": rate, f"{name}.steps": steps}
-    return loop.begin(_stacked(weights), {name: np.full(len(seeds), number, np.float32) for name, number in numbers.items()}, seeds)
+        weights.append({"model": model, "adam": adam.begin(model), "teacher": model, "turn": np.int32(-1), "began": np.int32(0)})
+    *_, steps, _, rates = zip(*settings.turns())
+    numbers = {"rates": np.float32(rates), "steps": np.float32(steps), "last_rate": np.float32(settings.last_rate)}
+    return loop.begin(stacked(weights), stacked([numbers] * len(seeds)), seeds)
 
 
 def one_step(settings, seeds: np.ndarray) -> State:
@@ -37,7 +35,7 @@ def one_step(settings, seeds: np.ndarray) -> State:
         grams = {"gram_actions": maps[0].T @ maps[0], "gram_values": maps[1].T @ maps[1]}
         lanes.append(({"V": np.concatenate([of_action, of_value], -1)}, numbers | grams))
     weights, numbers = zip(*lanes)
-    return flow.begin(_stacked(weights), _stacked(numbers), 1)
+    return flow.begin(stacked(weights), stacked(numbers), 1)
 
 
 def embedding(size: int, condition: float, rng: np.random.Generator) -> np.ndarray:
@@ -60,15 +58,12 @@ def two_steps(settings, seeds: np.ndarray) -> State:
     for seed, given in zip(seeds, features):
         seen = lane(table, given, settings.losses, settings.most, generator(int(seed), DATA), firsts)
         lanes.append({name: np.float64(value) for name, value in scalars.items()} | seen)
-    return flow.begin({name: np.zeros(len(seeds)) for name in SCORES}, _stacked(lanes), 1)
+    return flow.begin({name: np.zeros(len(seeds)) for name in SCORES}, stacked(lanes), 1)
 
 
 def retrieval(settings, seeds: np.ndarray) -> State:
     motion, scalars = settings.program().motion, settings.numbers() | {"excess": settings.excess}
     assert isinstance(motion, Retrieval)
     weights = [motion.draw(generator(int(seed), INITIAL), scalars["spread"]) for seed in seeds]
-    return flow.begin(_stacked(weights), {name: np.full(len(seeds), float(value)) for name, value in scalars.items()}, 1)
+    return flow.begin(stacked(weights), {name: np.full(len(seeds), float(value)) for name, value in scalars.items()}, 1)
 
-
-def _stacked(lanes) -> dict:
-    return jax.tree.map(lambda *leaves: np.stack(leaves), *lanes)

@@ -14,11 +14,9 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from stagewise.papers.lego.activation import clipped, smooth_relu
-from stagewise.papers.lego.closed import SCORES, attention, chains, concentration, seen_by_neurons
-from stagewise.papers.lego.one_step import cross_entropy, floor
+from stagewise.papers.lego.closed import SCORES, attention, chains, concentration, least_loss, seen_by_neurons
+from stagewise.papers.lego.one_step import cross_entropy
 from stagewise.training.flow import Motion
-
-
 
 
 @dataclass(frozen=True)
@@ -45,22 +43,22 @@ class TwoSteps(Motion):
 
     def measure(self, weights, numbers):
         length, step = numbers[f"length{self.answers - 1}"], numbers[f"step{self.answers - 1}"]
-        (missed, gap), (first_missed, first_gap) = concentration(weights, length, step, jnp), concentration(weights, length, 1.0, jnp)
+        (missed, gap), (first_missed, _) = concentration(weights, length, step, jnp), concentration(weights, length, 1.0, jnp)
         velocity = self.velocity(weights, numbers, None)
         pushes = jnp.stack([-jax.grad(self.loss_of, argnums=1)(index, weights, numbers)["predicate"] for index in range(self.answers)])
-        return {"loss": self.loss(weights, numbers), "missed": missed, "gap": gap, "first_missed": first_missed, "first_gap": first_gap,
+        return {"loss": self.loss(weights, numbers), "missed": missed, "gap": gap, "first_missed": first_missed,
                 "predicate_velocity": velocity["predicate"], "answer_velocity": velocity["answer"], "push": pushes} | weights  # fmt: skip
 
     def watched(self, weights, numbers):
         loss = self.loss(weights, numbers)
-        return {"excess": loss / (self.answers * floor(numbers["vocabulary"], numbers["top"])), "log_loss": jnp.log(loss)}
+        return {"excess": loss / (self.answers * least_loss(numbers["vocabulary"], numbers["top"], jnp)), "log_loss": jnp.log(loss)}
 
     def samples(self, kind):
         return np.ones(1)
 
     @property
     def dims(self):
-        named = ("loss", "missed", "gap", "first_missed", "first_gap", "predicate_velocity", "answer_velocity", *SCORES)
+        named = ("loss", "missed", "gap", "first_missed", "predicate_velocity", "answer_velocity", *SCORES)
         return {name: () for name in named} | {"push": ("of_answer",)}
 
     @property

@@ -9,14 +9,14 @@ import numpy as np
 from stagewise.models.gpt import draw
 from stagewise.tasks.parity import Parity
 from stagewise.training import adam, loop
-from stagewise.training.program import DATA, EVALUATION, INITIAL, State, generator
+from stagewise.training.program import DATA, EVALUATION, INITIAL, State, generator, stacked
 
 
 def start(settings, seeds: np.ndarray) -> State:
     """The state at step 0; a seed has the same secret and inputs whatever the model."""
     lanes = [lane(settings, int(seed)) for seed in seeds]
     weights, numbers = zip(*lanes)
-    return loop.begin(_stacked(weights), _stacked(numbers), seeds)
+    return loop.begin(stacked(weights), stacked(numbers), seeds)
 
 
 def lane(settings, seed: int) -> tuple[dict, dict]:
@@ -45,9 +45,3 @@ def text(task: Parity, secret: np.ndarray, room: int) -> dict[str, np.ndarray]:
     padded = {"sums": task.sums(secret), "looks": task.depends_on(secret), "counts": np.ones((1, len(task.asked)), np.int8)}
     tables = {name: np.pad(table, ((0, 0), (0, missing))) for name, table in padded.items()}
     return tables | {"counts": tables["counts"][0]}
-
-
-def _stacked(lanes: tuple) -> dict:
-    import jax
-
-    return jax.tree.map(lambda *leaves: np.stack(leaves), *lanes)

@@ -10,7 +10,7 @@ from stagewise.lab.statistics import INCONCLUSIVE, Verdict, all_of, exactly, med
 from stagewise.lab.study import Later
 from stagewise.lazy import xr
 from stagewise.papers.lego.claims.stage2 import each
-from stagewise.papers.lego.recorded import EVENT, action_of, at_loss, at_time, half_way, least_loss
+from stagewise.papers.lego.recorded import action_of, at_loss, at_time, half_way, least_loss
 from stagewise.papers.lego.studies.theory import clips, cyclic_sizes, high_cyclic_sizes, high_symmetric_sizes, learned_sizes, recursion, recursion_sizes, symmetric_sizes
 from stagewise.papers.lego.closed import SCORES, concentration, follow, ideal_features, scales
 
@@ -203,6 +203,8 @@ def concentration_is_set_by_the_clip(runs: xr.Dataset, constant: float) -> Verdi
     """At the paper's stop epsilon is at most 2.52 c1 for every clip, and falls as the clip rises.
 
     Threshold: the inequality for clips from 4 on, and a log-log slope below 0, because c1 is inverse to the clip."""
+    from stagewise.training.stages import EVENT
+
     if not bool((runs.outcome == EVENT).all()):
         return Verdict(INCONCLUSIVE, {}, "exact", "some flows did not reach the stop")
     missed = runs.missed.isel(record=-1, seed=0).values

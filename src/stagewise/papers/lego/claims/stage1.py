@@ -9,7 +9,7 @@ from stagewise.lab.settings import setting
 from stagewise.lab.statistics import HOLDS, INCONCLUSIVE, Verdict, all_of, exactly, median_over_seeds, share_of_seeds, slope
 from stagewise.lab.study import Later
 from stagewise.lazy import xr
-from stagewise.papers.lego.recorded import GAVE_UP, action_of, arrivals, by_role, half_sums, in_order, top_of, winners
+from stagewise.papers.lego.recorded import action_of, arrivals, by_role, half_sums, in_order, top_of, winners
 from stagewise.papers.lego.studies.theory import copied_sizes, copying, cyclic, powers, skewed, symmetric, two_values
 from stagewise.papers.lego.closed import balance, least_loss
 from stagewise.tasks.groups import fibres
@@ -276,6 +276,8 @@ def embeddings_need_not_be_orthonormal(run: xr.Dataset) -> Verdict:
 
     Threshold: as for lego.s1.onestep and lego.s1.sparse, because the remark says that results are not affected."""
     least = least_loss(setting(run, "vocabulary"), top_of(run))
+    from stagewise.training.stages import GAVE_UP
+
     at = run.isel(record=-1)
     verdict = all_of(share_of_seeds("share of seeds that solve it", (at.loss <= 1.3 * least) & (at.accuracy == 1)), one_neuron_a_feature.judge(run))
     stuck = int((run.outcome == GAVE_UP).sum())

@@ -38,6 +38,8 @@ def cyclic_reaches_further(cyclic: xr.Dataset, symmetric: xr.Dataset, exchanged:
         share_of_seeds("share of seeds with S5 at 160 below 0.5", near.sel(tested=160) < 0.5),
         share_of_seeds("share of seeds with S5's half length at most half of C6's", ratio <= 0.5),
     ).also(C6_at_160=float(far.sel(tested=160).median()), S5_at_160=float(near.sel(tested=160).median()), S5_at_40=float(near.sel(tested=40).median()),
+           values_alone_S5_at_160=float(at_end_of(symmetric, 0).value_chain.sel(tested=160).median()), last_answer_in_rollouts_of_20_S5=float(symmetric.rolled_final.median()),
+           rollouts_unlike_the_pass=float(cyclic.rolled_otherwise.sum() + symmetric.rolled_otherwise.sum()),
            half_length_of_S5=np.median(half_length(near)), half_length_of_C6=np.median(half_length(far)))  # fmt: skip
 
 
