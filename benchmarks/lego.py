@@ -10,15 +10,17 @@ import numpy as np
 import torch
 from torch.nn import functional
 
-from benchmarks.timing import row, seconds
+from benchmarks.timing import rate, row, seconds
 from stagewise import threads
 from stagewise.models.clause_decoder import Answers, ClauseDecoder, draw, plain
 from stagewise.models.rollout import rollout
 from stagewise.models.sizes import Clauses
-from stagewise.papers.lego.learning import next_clause_loss
+from stagewise.papers.lego import experiments
+from stagewise.papers.lego.learning import Learning, next_clause_loss
 from stagewise.tasks.groups import Action
 from stagewise.tasks.lego import Lego, Sentences
 from stagewise.training import adam
+from stagewise.training.loop import Training
 
 RATE, CLIP, BATCH, LENGTH, REPEATS = 1e-3, 1.0, 128, 5, 20
 TASK, SHAPE = Lego(Action("S5")), Clauses()
@@ -36,8 +38,24 @@ def rows() -> list[dict]:
     return [
         row("lego: step of the decoder, L = 5, vs PyTorch eager over all clauses", "steps/s", 1 / ours, 1 / peer),
         row("lego: step of the decoder, L = 5, vs our plain path", "steps/s", 1 / ours, 1 / plainly),
+        row("lego: the lab's training, a seed on each core, fresh sentences, vs PyTorch eager on all", "seed-steps/s", _training(), 1 / peer),
         _chains(model),
     ]
+
+
+class _Unwatched(Learning):
+    """Training without measurements."""
+
+    def measure(self, weights, numbers, key):
+        return {}
+
+
+def _training(steps: int = 100) -> float:
+    """Seed-steps a second when the lab trains a seed on each thread, as its large presets do."""
+    settings, lanes = experiments.Training(task=TASK, decoder=SHAPE), threads.count()
+    rule = _Unwatched(TASK, SHAPE, LENGTH, BATCH, False, (LENGTH,), BATCH, CLIP)
+    state = rule.enter(settings.start(np.arange(lanes)))
+    return rate(lambda: Training(rule, (steps,)).advance(state, 0), steps * lanes)
 
 
 def _chains(model: ClauseDecoder) -> dict:

@@ -59,11 +59,13 @@ class Lego:
     def sample(self, key: Key[Array, ""], batch: int, length: int) -> Sentences:
         """Variables without replacement, a first value, independent actions, and the values that follow."""
         of_variables, of_actions, of_values = jax.random.split(key, 3)
-        drawn = jax.random.uniform(of_variables, (batch, self.variables), jnp.float32)
-        _, variables = jax.lax.top_k(drawn, length + 1)
+        order = jax.random.uniform(of_variables, (batch, self.variables), jnp.float32)
+        _, variables = jax.lax.top_k(order, length + 1)
         actions = jax.random.randint(of_actions, (batch, length), 0, self.action.actions, jnp.int32)
         first = jax.random.randint(of_values, (batch,), 0, self.action.values, jnp.int32)
-        return Sentences(variables, actions, variables, follow(jnp.asarray(self.action.maps(), jnp.int32), first, actions))
+        drawn = variables, actions, follow(jnp.asarray(self.action.maps(), jnp.int32), first, actions)
+        variables, actions, values = jax.lax.optimization_barrier(drawn)  # or XLA draws them again wherever they are read
+        return Sentences(variables, actions, variables, values)
 
 
 def follow(table: Int[Array, "actions values"], first: Int[Array, " batch"], actions: Int[Array, "batch length"]) -> Int[Array, "batch answers"]:
