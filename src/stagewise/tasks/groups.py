@@ -155,11 +155,11 @@ class Action:
     group: str = "C6"
     on: Literal["points", "itself", "cosets"] = "points"
     subgroup: str = ""  # for `cosets`: generators as cycles of the group's points, (0 1)(2 3), (0 2)(1 3)
-    table: tuple[tuple[int, ...], ...] = ()  # instead of all that: table[g][y] = g(y)
+    table: str = ""  # instead of all that: where each action sends 0, 1, 2, …, one action after another: "0 1 2, 1 2 0, 2 0 1"
 
     def __post_init__(self):
         if self.table:
-            check_action(np.array([list(row) for row in self.table], dtype=object))
+            check_action(_rows(self.table))
         else:
             require(not self.subgroup or self.on == "cosets", f"action: a subgroup {self.subgroup!r} is for cosets only (set --action.on cosets)")
             self.maps()
@@ -205,7 +205,7 @@ class Action:
 @cache
 def _maps(action: Action) -> np.ndarray:
     if action.table:
-        return np.array(action.table)
+        return _rows(action.table).astype(int)
     acting = group(action.group)
     if action.on == "points":
         return acting.elements
@@ -214,6 +214,13 @@ def _maps(action: Action) -> np.ndarray:
     require(-1 not in numbers, f"subgroup {action.subgroup!r}: not all of it is in {action.group}, which it must divide (set --action.subgroup)")
     require(action.on == "itself" or generators, "action: cosets need a subgroup, such as (0 1) (set --action.subgroup)")
     return acting.on_cosets(acting.subgroup(np.array(numbers, int)))
+
+
+def _rows(table: str) -> np.ndarray:
+    """A table from its text; check_action says what is wrong with it."""
+    rows = [row.split() for row in table.split(",")]
+    require(all(number.isdigit() for row in rows for number in row), f"action: a table is whole numbers, actions apart by commas, not {table!r} (set --action.table)")
+    return np.array([[int(number) for number in row] for row in rows], dtype=object) if len({len(row) for row in rows}) == 1 else np.array(rows, dtype=object)
 
 
 def fibres(table: np.ndarray) -> np.ndarray:

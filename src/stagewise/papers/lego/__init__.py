@@ -27,7 +27,7 @@ Where the paper's print is off, the code carries the right formula. Its slips, o
 - Fact B.1's indicator must be that of the target; Fact C.2(a) has slot 5 for slot 2; Definition C.7's gain has logit for 1 - logit; Claim A.1 has slot 2 for 1;
   Lemma B.5(a) gives log(d)/4 where each half must be log(d)/2. N(0, sigma0^2 I_d) stands for vectors of 5d.
 - Section 5 says that symmetric groups have more distractors: of all actions 1/n have a given image in C_n and S_n alike. They are different tokens in S_n.
-- Figure 1's text speaks of final answers and of all answers; here it is all answers, the values.
+- Figure 1's text speaks of final answers and of all answers; here it is all answers, each its variable and its value.
 Open in the paper, and our choices: 180 variables, embeddings and width of 128, an inner width of 256, no layer norm, no skip of the asking clause (with it the second
 band of Figure 2 is not there), 640 answers a batch, fresh data; at preset standard Adam at 2e-3 with a cosine, 12000 steps for Figure 1a and 4000 before self-training, the same for both groups.
 In the closed forms the clip is rounded over 0.05, and sizes d are up to 10^5.

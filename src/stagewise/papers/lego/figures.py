@@ -25,7 +25,7 @@ CHAINS = alt.Y("chain:Q", title="chains right throughout", scale=alt.Scale(domai
 def _curves(named: dict[str, xr.DataArray], title: str) -> alt.LayerChart:
     """Chain accuracy by length: medians over seeds, and the middle 80 % as bands."""
     table = pd.concat([band(chain, "chain").assign(curve=name) for name, chain in named.items()])
-    colour = alt.Color("curve:N", title=None, sort=list(named), legend=alt.Legend(orient="bottom", columns=2))
+    colour = alt.Color("curve:N", title=None, sort=list(named), legend=alt.Legend(orient="bottom", columns=2, symbolType="stroke", symbolOpacity=1, symbolStrokeWidth=2))
     base = alt.Chart(table, title=title, width=320, height=230)
     middle = base.mark_line(point=True).encode(LENGTH, CHAINS, colour, tooltip=["curve:N", "tested:Q", "chain:Q", "low:Q", "high:Q"])
     return base.mark_area(opacity=0.15).encode(LENGTH, alt.Y("low:Q", title="chains right throughout"), alt.Y2("high:Q"), colour) + middle
@@ -38,7 +38,7 @@ def _curves(named: dict[str, xr.DataArray], title: str) -> alt.LayerChart:
     paper_shows="Trained at length 5: C6 stays near 1 up to 160; S5 falls to 0 beyond a few times 5.",
 )
 def reach_of_both_groups(cyclic: xr.Dataset, symmetric: xr.Dataset) -> alt.LayerChart:
-    """The share of chains that are right throughout, by length, after training at length 5: C6 reaches much further than S5."""
+    """The share of chains that are right throughout, by length, after the same training at length 5."""
     return _curves({"C6": at_end_of(cyclic, 0).chain, "S5": at_end_of(symmetric, 0).chain}, "trained at length 5")
 
 

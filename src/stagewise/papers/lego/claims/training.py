@@ -24,7 +24,7 @@ def curve(run: xr.Dataset, number: int) -> xr.DataArray:
     needs={"cyclic": Later(cyclic), "symmetric": Later(symmetric), "exchanged": False},
     control={"exchanged": True},
     control_is="the two groups exchanged",
-    note="Chain accuracy: every value of the chain right in a greedy rollout. Width, batch, number of variables, rate and steps (12000 at preset "
+    note="Chain accuracy: every variable and every value of the chain right in a greedy rollout. Width, batch, number of variables, rate and steps (12000 at preset "
     "standard, to a loss below 1e-4) are ours, the same for both groups.",
 )
 def cyclic_reaches_further(cyclic: xr.Dataset, symmetric: xr.Dataset, exchanged: bool) -> Verdict:
@@ -153,16 +153,15 @@ def attention_follows_the_variables(run: xr.Dataset, moved: bool) -> Verdict:
     "lego.fig6",
     source="Figure 6",
     predicted="attention on the predicate decays along the chain for S5, and is flat for C6",
-    needs={"cyclic": Later(cyclic), "symmetric": Later(symmetric), "exchanged": False},
-    control={"exchanged": True},
-    control_is="the two groups exchanged",
+    needs={"cyclic": Later(cyclic), "symmetric": Later(symmetric)},
+    control={"symmetric": Later(cyclic)},
+    control_is="C6 in both places",
 )
-def predicate_attention_decays_for_s5(cyclic: xr.Dataset, symmetric: xr.Dataset, exchanged: bool) -> Verdict:
+def predicate_attention_decays_for_s5(cyclic: xr.Dataset, symmetric: xr.Dataset) -> Verdict:
     """Over the place in the chain, attention on the predicate falls more for S5 than for C6, at lengths 10 and 20.
 
     Threshold: the paired difference of slopes below 0 at both lengths, because the figure shows a decay for one and none for the other."""
-    first, second = (symmetric, cyclic) if exchanged else (cyclic, symmetric)
-    slopes = {L: [trend(at_end_of(run, 0).attention.sel(target="predicate"), L) for run in (first, second)] for L in (10, 20)}
+    slopes = {L: [trend(at_end_of(run, 0).attention.sel(target="predicate"), L) for run in (cyclic, symmetric)] for L in (10, 20)}
     return all_of(*(median_over_seeds(f"slope of S5 minus C6, length {L}", s5 - c6, at_most=-1e-9) for L, (c6, s5) in slopes.items())).also(
         **{f"slope_of_{group}_at_{L}": np.median(pair[i]) for L, pair in slopes.items() for i, group in enumerate(("C6", "S5"))}
     )
@@ -172,16 +171,15 @@ def predicate_attention_decays_for_s5(cyclic: xr.Dataset, symmetric: xr.Dataset,
     "lego.fig7",
     source="Figure 7",
     predicted="attention on the answer is stable for S5 and sensitive to the place for C6",
-    needs={"cyclic": Later(cyclic), "symmetric": Later(symmetric), "exchanged": False},
-    control={"exchanged": True},
-    control_is="the two groups exchanged",
+    needs={"cyclic": Later(cyclic), "symmetric": Later(symmetric)},
+    control={"symmetric": Later(cyclic)},
+    control_is="C6 in both places",
 )
-def answer_attention_varies_for_c6(cyclic: xr.Dataset, symmetric: xr.Dataset, exchanged: bool) -> Verdict:
+def answer_attention_varies_for_c6(cyclic: xr.Dataset, symmetric: xr.Dataset) -> Verdict:
     """The slope of attention on the answer over the place is larger in size for C6 than for S5, at lengths 10 and 20.
 
     Threshold: the paired difference of sizes above 0 at both lengths, because the figure shows one stable and the other not."""
-    first, second = (symmetric, cyclic) if exchanged else (cyclic, symmetric)
-    slopes = {L: [np.abs(trend(at_end_of(run, 0).attention.sel(target="answer"), L)) for run in (first, second)] for L in (10, 20)}
+    slopes = {L: [np.abs(trend(at_end_of(run, 0).attention.sel(target="answer"), L)) for run in (cyclic, symmetric)] for L in (10, 20)}
     return all_of(*(median_over_seeds(f"size for C6 minus S5, length {L}", c6 - s5, at_least=1e-9) for L, (c6, s5) in slopes.items()))
 
 
@@ -248,10 +246,12 @@ def variables_are_easier_for_s5(run: xr.Dataset, exchanged: bool) -> Verdict:
     "lego.pred_cause",
     source="Section 7, conjecture",
     predicted="S5's reach is limited by attention on predicates: raising it helps, raising that on answers does not",
-    needs={"run": Later(symmetric), "exchanged": False},
+    needs={"run": Later(recursive), "exchanged": False},
     control={"exchanged": True},
     control_is="predicates and answers exchanged",
-    note=f"A test of ours: at test time the score of the predicate, or the answer, that is needed is raised by {BONUS:g}.",
+    note=f"A test of ours: at test time the score of the predicate, or the answer, that is needed is raised by {BONUS:g}. After 4000 steps at length 5, before self-training.",
+    restated="2026-11-16: first on the runs of 12000 steps (fails: half lengths are at the cut-off of 160 with and without). S5 must have room to grow for a cause to show, so now on "
+    "those of 4000 steps.",
 )
 def predicates_limit_the_length(run: xr.Dataset, exchanged: bool) -> Verdict:
     """After training at length 5, S5's half length grows when scores of predicates are raised, and does not when those of answers are.
@@ -281,7 +281,7 @@ def positions_hinder(runs: xr.Dataset, exchanged: bool) -> Verdict:
 
     Threshold: in every seed of four paired by seed, a share above one half, because the text says that they hinder."""
     last = runs.chain.isel(record=-1)
-    reach = {name: half_length(last.sel(encoding=name)) for name in runs.encoding.values}
+    reach = {name: half_length(last.sel(encoding=name)) for name in runs["encoding"].values}
     verdicts = []
     for name in ("learned", "sinusoidal"):
         further = reach["none"] < reach[name] if exchanged else reach["none"] > reach[name]
