@@ -17,10 +17,10 @@ reproduce: install
 	$(VENV)/bin/stagewise reproduce --preset quick
 
 test: install
-	$(VENV)/bin/python -m pytest
+	$(VENV)/bin/python -m pytest -n 2 --dist loadgroup
 
 test-all: install
-	$(VENV)/bin/python -m pytest -m ''
+	$(VENV)/bin/python -m pytest -n 2 --dist loadgroup -m ''
 
 bench: install
 	$(VENV)/bin/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[hf]'
