@@ -8,9 +8,17 @@ from jaxtyping import install_import_hook
 ROOMS = ("tasks", "models", "training", "papers.mixture.closed", "papers.mixture.initial", "papers.mixture.weights",
          "papers.cooccurrence.closed", "papers.cooccurrence.response", "papers.cooccurrence.measured", "papers.cooccurrence.weights", "papers.parity.learning",
          "papers.lego.learning", "papers.lego.activation", "papers.lego.one_step", "papers.lego.two_steps", "papers.lego.retrieval", "papers.lego.plain",
-         "papers.lego.gradients", "papers.lego.algorithms", "papers.lego.identities")  # fmt: skip
+         "papers.lego.gradients", "papers.lego.algorithms", "papers.lego.identities", "papers.composition.learning", "papers.composition.gradients", "papers.composition.queries",
+         "papers.composition.identities", "papers.composition.construction", "papers.composition.encoding")  # fmt: skip
 _hook = install_import_hook([f"stagewise.{room}" for room in ROOMS], "beartype.beartype")
 _hook.__enter__()
+
+
+def pytest_collection_modifyitems(items):
+    """Of two processes one takes all tests that read the quick runs, so that they are read once."""
+    for item in items:
+        if "quick" in item.fixturenames:
+            item.add_marker(pytest.mark.xdist_group("quick"))
 
 
 @pytest.fixture

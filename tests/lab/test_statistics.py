@@ -52,3 +52,12 @@ def test_several_conditions():
     unsure = share_of_seeds("c", [True, False])
     assert all_of(good, unsure).outcome == "inconclusive" and all_of(unsure, bad).outcome == "fails"
     assert all_of(good, unsure).seeds == 2
+
+
+def test_difference_of_shares_is_newcombes():
+    from stagewise.lab.statistics import difference_of_shares
+
+    measured = difference_of_shares("d", [True] * 56 + [False] * 14, [True] * 48 + [False] * 32).measured["d"]
+    assert np.allclose([measured.value, measured.low, measured.high], [0.2, 0.0524, 0.3339], atol=5e-4)  # Newcombe 1998, example (a), method 10
+    assert difference_of_shares("d", [True] * 20, [False] * 20).outcome == "holds"
+    assert difference_of_shares("d", [False] * 20, [False] * 20).outcome == "inconclusive"

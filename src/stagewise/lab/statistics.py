@@ -76,6 +76,19 @@ def share_of_seeds(
     return Verdict(outcome if seeds > 1 else INCONCLUSIVE, {name: measured}, seeds)
 
 
+def difference_of_shares(name: str, first: Any, second: Any, *, more_than: float = 0.0) -> Verdict:
+    """How much larger the share of one group's seeds is than another's, with Newcombe's interval, made of the two Wilson intervals."""
+    from scipy.stats import binomtest
+
+    shares = []
+    for group in (np.asarray(first, bool), np.asarray(second, bool)):
+        wilson = binomtest(int(group.sum()), group.size).proportion_ci(0.95, "wilson")
+        shares.append((group.mean(), wilson.low, wilson.high))
+    (p, low, high), (q, lower, higher) = shares
+    measured = Interval(float(p - q), float(p - q - np.hypot(p - low, higher - q)), float(p - q + np.hypot(high - p, q - lower)))
+    return Verdict(_side(measured, more_than, math.inf), {name: measured}, int(min(np.size(first), np.size(second))))
+
+
 def median_over_seeds(name: str, values: Any, *, at_least: float = -math.inf, at_most: float = math.inf) -> Verdict:
     """The median over seeds. A seed that has no value (it diverged, it never got there) counts against the claim."""
     values = np.asarray(values, float).ravel()

@@ -71,7 +71,7 @@ class Grid:
         nested: list[Any] = list(trajectories)
         for name, size in reversed(list(zip(names, sizes))):
             rows = [nested[i : i + size] for i in range(0, len(nested), size)]
-            labels = [str(v) if any(isinstance(u, str) for u in self.axes[name]) else v for v in self.axes[name]]
+            labels = list(self.axes[name]) if all(isinstance(v, (int, float)) for v in self.axes[name]) else [str(v) for v in self.axes[name]]
             nested = [xr.concat(row, dim=xr.Variable(name, labels), join="outer", coords="different",
                                 compat="equals", data_vars="all") for row in rows]  # fmt: skip
         return nested[0]

@@ -28,7 +28,7 @@ def from_hugging_face(named: dict[str, np.ndarray], heads: int) -> GPT:
             fields[name] = jnp.asarray(named[f"transformer.{name}.weight"])
         elif name.startswith("ln_f"):
             fields[name] = jnp.asarray(named[f"transformer.{_dotted(name)}"])
-        elif name != "heads":
+        elif name not in ("heads", "causal"):
             fields[name] = jnp.stack([jnp.asarray(named[f"transformer.h.{layer}.{_dotted(name)}"]) for layer in range(layers)])
     return GPT(**fields, heads=heads)
 

@@ -71,6 +71,7 @@ class GPT(eqx.Module):
     ln_f_weight: Float[Array | np.ndarray, " D"]
     ln_f_bias: Float[Array | np.ndarray, " D"]
     heads: int = eqx.field(static=True)
+    causal: bool = eqx.field(static=True, default=True)
 
     @property
     def layers(self) -> int:
@@ -105,7 +106,7 @@ class GPT(eqx.Module):
     def pattern(self, q: Float[Array, "*batch query head d"], k: Float[Array, "*batch key head d"], queries: slice = slice(None)):
         """Attention of the places asked for, [*batch, head, query, key]."""
         scores = jnp.einsum("...qhd,...khd->...hqk", q, k) / sqrt(q.shape[-1])
-        return causal_softmax(scores, queries)
+        return causal_softmax(scores, queries) if self.causal else jax.nn.softmax(scores, axis=-1)
 
     def queries_keys_values(self, layer: int, x: Float[Array, "*n D"]):
         """Queries, keys and values [*n, head, D / heads] of a block's input."""
@@ -125,7 +126,7 @@ class GPT(eqx.Module):
 
     def weights(self) -> dict[str, Array | np.ndarray]:
         """The trained arrays by name."""
-        return {name: value for name, value in vars(self).items() if name != "heads"}
+        return {name: value for name, value in vars(self).items() if name not in ("heads", "causal")}
 
 
 def draw(shape: Shape, rng: np.random.Generator, scale: float = 0.02, embedding_scale: float = 0.02, dtype=np.float32) -> GPT:

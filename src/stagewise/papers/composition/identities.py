@@ -1,0 +1,166 @@
+"""Closed forms beside automatic differentiation over all sequences, and what single samples do: one set of numbers for each draw of hidden permutations."""
+
+from __future__ import annotations
+
+from functools import partial
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float, Int
+
+from stagewise.models.attention_only import AnyArray, Scores, as_dense, dense, embed, ideal_blocks, stream
+from stagewise.papers.composition import gradients
+from stagewise.papers.composition.learning import begin, layer_names, losses
+from stagewise.tasks.composition import Composition, doubled_hops
+from stagewise.training.program import INITIAL, generator
+
+PERTURBED = (1e-3, 1e-2, 1e-1)
+SIZES = (64, 256, 1024, 4096)
+DRAWS = 100
+DIMS = {"population": ("layer",), "population_without_fixed_points": ("layer",), "population_a_level_on": ("layer",), "counted": ("layer",), "counted_uncentred": ("layer",), "readout": ("layer",), "readout_uncentred": ("layer",),
+        "perturbed": ("layer", "perturbation"), "block_form": (), "block_form_other_copies": (), "own_loss": (), "later_losses": (), "later_losses_mean": (), "untrained_layers": (), "value": (), "value_by_label": (), "value_one": ("size",),
+        "value_all": ("size",)}  # fmt: skip
+
+
+def labels_along(settings) -> tuple:
+    return (("layer", tuple(range(1, settings.task.depth + 1))), ("perturbation", PERTURBED), ("size", SIZES))
+
+
+def measure(settings, seed: int) -> dict[str, AnyArray | float]:
+    task: Composition = settings.task
+    rng, everything = generator(seed, INITIAL), task.population()
+    hidden = task.draw_hidden(rng)
+    hidden[0] = np.arange(task.symbols)  # so that terms in the number of fixed points show
+    layers = range(1, task.depth + 1)
+    by_layer = [of_layer(task, hidden, everything, layer, settings.beta0, rng) for layer in layers]
+    found = {name: np.stack([one[name] for one in by_layer]) for name in by_layer[0]}
+    return found | single_samples(task, hidden, everything, settings.beta0) | value_matrix(task, hidden, everything, rng) | block_form(task, everything, rng)
+
+
+def of_layer(task: Composition, hidden, sigma, layer: int, beta0: float, rng: np.random.Generator) -> dict[str, AnyArray | float]:
+    """Lemmas 15, 19 and 24 (the population's gradient), 18, 23 and 28 (the readout's), 20 and 25 (a perturbed input)."""
+    hops = doubled_hops(hidden, sigma)
+    first = ideal_blocks([jnp.asarray(hop) for hop in hops[: layer - 1]], jnp.asarray(sigma), np.float64)
+    labels = hops[layer - 1].reshape(len(sigma), task.tokens)
+    auto = key_query_gradient(first, labels, task, beta0)
+    closed = gradients.population(hidden, layer)
+    generic = np.array([np.roll(np.arange(task.symbols), 1)] * task.levels) if layer != 1 else hidden  # no fixed points
+    without = gradients.population(generic, layer)
+    if layer == 1:
+        without[1, :, 1, :] = 0
+    shift = rng.uniform(-1, 1, first.shape[1:])  # the same for all sequences, so that it does not average out
+    shifted = [key_query_gradient(first + size * shift, labels, task, beta0) for size in PERTURBED]
+    k, N = task.levels, task.symbols
+    ideal = ideal_blocks([jnp.asarray(hops[layer - 1])], jnp.asarray(sigma), np.float64)[:, :, 2]
+    slope = readout_gradient(ideal, labels, beta0 * np.kron(np.ones((k, 1)), np.eye(N)))
+    size = 1 / (k * (np.exp(beta0) + N - 1))
+    expected, uncentred = (-size * np.kron(np.ones((k, 1)), each) for each in (np.eye(N) - 1 / N, np.eye(N)))
+    return {
+        "population": np.abs(auto - closed).max(), "population_without_fixed_points": np.abs(auto - without).max(),
+        "population_a_level_on": np.abs(auto - np.roll(closed, N, axis=1)).max(),
+        "counted": np.abs(auto - gradients.counted(hidden, sigma, layer)).max(), "counted_uncentred": np.abs(auto - gradients.counted(hidden, sigma, layer, centred=False)).max(),
+        "perturbed": np.array([np.abs(each - auto).max() for each in shifted]),
+        "readout": np.abs(slope - expected).max(), "readout_uncentred": np.abs(slope - uncentred).max(),
+    }  # fmt: skip
+
+
+def key_query_gradient(first: Float[Array, "batch token blocks width"], labels: Int[np.ndarray, "batch token"], task: Composition, beta0: float) -> np.ndarray:
+    """g of a layer at zero, [key block, width, query block, width], by automatic differentiation."""
+    blocks, T = first.shape[2:]
+    slope = _key_query_slope(jnp.zeros((blocks * T, blocks * T)), first, labels, np.kron(np.ones((task.levels, 1)), np.eye(task.symbols)), beta0)
+    return -np.asarray(slope).reshape(blocks, T, blocks, T) * task.tokens / beta0
+
+
+@jax.jit
+def _key_query_slope(matrix, first, labels, readout, beta0):
+    def loss(matrix):
+        blocks, _ = stream(first, [matrix])
+        return _entropy(blocks[:, :, -1] @ (beta0 * readout), labels).mean()
+
+    return jax.grad(loss)(matrix)
+
+
+@jax.jit
+def readout_gradient(written: Float[Array, "batch token width"], labels: Int[Array, "batch token"], readout: Float[Array, "width symbol"]) -> Float[Array, "width symbol"]:
+    return jax.grad(lambda readout: _entropy(written @ readout, labels).mean())(readout)
+
+
+def _entropy(logits: Float[Array, "*n symbol"], labels: Int[Array, "*n"]) -> Float[Array, "*n"]:
+    return -jnp.take_along_axis(jax.nn.log_softmax(logits, -1), labels[..., None], -1)[..., 0]
+
+
+def single_samples(task: Composition, hidden, sigma, beta0: float) -> dict[str, AnyArray | float]:
+    """Lemma 37 at the start: what the loss of two hops does to the first layer, on one sample and averaged over its symbols, over what the loss of one hop does; and
+    what any loss does to the layers after the first."""
+    weights = begin(task, beta0, np.float64)
+    one, names = jnp.asarray(sigma[len(sigma) // 3][None]), layer_names(task.depth)
+
+    def slopes(hop: int, query: int) -> dict:
+        return _slopes(task, weights, hidden, one, hop, np.array([query]))
+
+    signal = jnp.abs(slopes(0, 0)["layer1"]).max()
+    later = [slopes(1, query)["layer1"] for query in range(task.symbols)]
+    untrained = [jnp.abs(slopes(hop, 0)[name]).max() for hop in range(task.depth) for name in names[1:]]
+    return {"own_loss": signal / signal, "later_losses": max(jnp.abs(each).max() for each in later) / signal, "later_losses_mean": jnp.abs(sum(later) / len(later)).max() / signal,
+            "untrained_layers": jnp.max(jnp.stack(untrained)) / signal}  # fmt: skip
+
+
+@partial(jax.jit, static_argnums=0)
+def _slopes(task: Composition, weights: dict, hidden, sigma, hop, queries) -> dict:
+    layers = {name: weights[name] for name in layer_names(task.depth)}
+    return jax.grad(lambda layers: losses(weights | layers, task, hidden, sigma, queries)[hop])(layers)
+
+
+def value_matrix(task: Composition, hidden, sigma, rng: np.random.Generator) -> dict[str, AnyArray | float]:
+    """Appendix E: the size of the gradient of W_OV at zero, over all sequences, and over random ones with one query each or all."""
+    d, T = task.tokens * (task.depth + 2), task.tokens
+    readout = begin(task, 1.0, np.float64)["readouts"][0].reshape(d, -1)
+    labels = doubled_hops(hidden, sigma)[0].reshape(len(sigma), T)
+    X = jax.vmap(lambda one: as_dense(one, [np.zeros((1, 1))] * task.depth)[0])(embed(jnp.asarray(sigma), np.float64))
+
+    def slope(weight: Float[np.ndarray, "sequence query"]) -> np.ndarray:
+        return np.asarray(_value_slope(weight, X, labels, readout))
+
+    # X 1 is the same for all sequences, so a sample's gradient depends on its label only, and that of many is the mean over labels
+    by_label = np.stack([slope((labels == label) / (labels == label).sum()) for label in range(task.symbols)])
+
+    def drawn(size: int, queries: int) -> float:
+        """Root mean square over draws of so many samples, with one query each or all."""
+        shares = [np.bincount(_some(labels, size, queries, rng).ravel(), minlength=task.symbols) / (size * queries) for _ in range(DRAWS)]
+        return float(np.sqrt(np.mean([np.sum(np.tensordot(share, by_label, 1) ** 2) for share in shares])))
+
+    one_draw = rng.multinomial(SIZES[0], np.full(labels.size, 1 / labels.size)).reshape(labels.shape).astype(float)
+    share = np.array([one_draw[labels == label].sum() for label in range(task.symbols)]) / one_draw.sum()
+    return {"value": np.linalg.norm(slope(np.ones(labels.shape))), "value_one": np.array([drawn(size, 1) for size in SIZES]), "value_all": np.array([drawn(size, T) for size in SIZES]),
+            "value_by_label": np.abs(slope(one_draw) - np.tensordot(share, by_label, 1)).max()}  # fmt: skip
+
+
+def _some(labels: Int[np.ndarray, "sequence token"], size: int, queries: int, rng: np.random.Generator) -> np.ndarray:
+    """Labels of random sequences, at one random token of each or at all."""
+    rows = labels[rng.integers(len(labels), size=size)]
+    return rows if queries > 1 else rows[np.arange(size), rng.integers(labels.shape[1], size=size)]
+
+
+@jax.jit
+def _value_slope(weight, X: Float[Array, "sequence d token"], labels, readout: Float[Array, "d symbol"]) -> Float[Array, "d d"]:
+    still = jnp.zeros((X.shape[1], X.shape[1]))
+
+    def loss(W_OV):
+        out = jax.vmap(lambda one: dense(one, [still], [W_OV]))(X)
+        return (weight * _entropy(jnp.swapaxes(out, 1, 2) @ readout, labels)).sum() / weight.sum()
+
+    return jax.grad(loss)(still)
+
+
+def block_form(task: Composition, sigma, rng: np.random.Generator) -> dict[str, float]:
+    """The stream of blocks against Definition 3 to the letter, at random weights: the largest difference. And if layers copied other blocks."""
+    scores: Scores = [rng.standard_normal(((layer + 2) * task.tokens,) * 2) for layer in range(task.depth)]
+    first = embed(sigma[:3], np.float64)
+    literal = np.stack([dense(*as_dense(one, scores)).T for one in first])
+
+    def apart(copied: list[int] | None) -> float:
+        blocks, _ = stream(first, scores, copied)
+        return float(np.abs(blocks.reshape(literal.shape) - literal).max())
+
+    return {"block_form": apart(None), "block_form_other_copies": apart([1] * task.depth)}

@@ -1,0 +1,156 @@
+"""Algorithms 1 and 2: a handful of large gradient steps on the attention-only model.
+
+The curriculum takes two steps for every hop: key-query matrices on that hop's loss, then readouts at the new matrices. The mixture steps on the sum of
+all losses, L times on key-query matrices and once on readouts. One rule does both: what a step trains on, and what it moves, are numbers."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import partial
+from typing import Literal
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import optax
+from jaxtyping import Array, Float, Int, Key
+
+from stagewise.models.attention_only import embed, ideal_blocks, read_out, stream
+from stagewise.tasks.composition import Composition, doubled_hops, right_keys
+from stagewise.training.loop import Rule
+
+
+def layer_names(depth: int) -> list[str]:
+    return [f"layer{layer + 1}" for layer in range(depth)]
+
+
+def begin(task: Composition, beta0: float, dtype=np.float32) -> dict[str, np.ndarray]:
+    """Key-query matrices at zero; readout l is beta0 (1_k (x) I) on the block that layer l writes. [task, block, width, symbol]"""
+    L, T = task.depth, task.tokens
+    own = np.eye(L, L + 2, 2)[:, :, None, None]
+    readouts = beta0 * own * np.kron(np.ones((task.levels, 1)), np.eye(task.symbols))
+    zeros = {name: np.zeros(((layer + 2) * T,) * 2, dtype) for layer, name in enumerate(layer_names(L))}
+    return zeros | {"readouts": readouts.astype(dtype)}
+
+
+def plan(depth: int, algorithm: str) -> dict[str, np.ndarray]:
+    """For every gradient step: the weight of each hop's loss, and whether it moves key-query matrices (or readouts). All algorithms' plans are as long, so
+    that one compilation serves them; the mixture's ends earlier."""
+    steps = np.arange(2 * depth)
+    if algorithm == "curriculum":
+        return {"losses": np.eye(depth, dtype=np.float32)[steps // 2], "moves_attention": steps % 2 == 0}
+    which = np.ones(depth) if algorithm == "mixture" else np.eye(depth)[-1]
+    return {"losses": np.tile(which, (2 * depth, 1)).astype(np.float32), "moves_attention": steps < depth}
+
+
+def losses(weights: dict, task: Composition, hidden: Int[Array, "level symbol"], sigma: Int[Array, "batch level symbol"], queries: Int[Array, " batch"] | None) -> Float[Array, " hop"]:
+    """Cross-entropy of every doubled hop, at one query a sequence or at all that are asked (equation 2)."""
+    L, T = task.depth, task.tokens
+    blocks, _ = stream(embed(sigma, weights["readouts"].dtype), [weights[name] for name in layer_names(L)])
+    labels = jnp.stack(doubled_hops(hidden, sigma), -1).reshape(len(sigma), T, L)
+    if queries is None:
+        blocks, labels = blocks[:, task.asks()], labels[:, task.asks()]
+    else:
+        rows = jnp.arange(len(sigma))
+        blocks, labels = blocks[rows, queries], labels[rows, queries]
+    entropy = optax.softmax_cross_entropy_with_integer_labels(read_out(blocks, weights["readouts"]), labels)
+    return entropy.reshape(-1, L).mean(0)
+
+
+@dataclass(frozen=True)
+class Steps(Rule):
+    """One gradient step on so many chunks of sequences. Numbers say how many chunks, and whether steps draw fresh ones, and hops share them (equation 3)."""
+
+    task: Composition
+    chunk: int
+    queries: Literal["one", "all"]
+    readout: Literal["own", "all"]
+    tested: int
+
+    one_by_one = True
+    records_per_chunk = 1
+    most_lanes = 4
+
+    def step(self, weights, numbers, key: Key[Array, ""]):
+        which, moves_attention = numbers["losses"][weights["count"]], numbers["moves_attention"][weights["count"]]
+        key = jax.random.wrap_key_data(jnp.where(numbers["fresh"], jax.random.key_data(key), numbers["sample"]))
+        layers, readouts = {name: weights[name] for name in layer_names(self.task.depth)}, {"readouts": weights["readouts"]}
+
+        def move_attention():
+            slopes = self.gradients(layers, readouts, which, numbers, key)
+            moved = jax.tree.map(lambda matrix, slope: matrix - numbers["rate"] * slope, layers, slopes)
+            return moved | readouts, jnp.stack([jnp.abs(slopes[name]).max() for name in layers])
+
+        def move_readouts():
+            slope = self.gradients(readouts, layers, which, numbers, key)["readouts"]
+            return layers | {"readouts": weights["readouts"] - numbers["rate"] * slope * self.trained_blocks()}, weights["gradient"]
+
+        moved, gradient = jax.lax.cond(moves_attention, move_attention, move_readouts)
+        return moved | {"count": weights["count"] + 1, "gradient": gradient}
+
+    def trained_blocks(self) -> np.ndarray:
+        """Of a readout either its own block learns, as in the paper's formula, or all do, as in Algorithm 1."""
+        L = self.task.depth
+        return (np.eye(L, L + 2, 2) if self.readout == "own" else np.ones((L, L + 2))).astype(np.float32)[:, :, None, None]
+
+    def gradients(self, of: dict, rest: dict, which: Float[Array, " hop"], numbers, key: Key[Array, ""]) -> dict:
+        """The gradient of the mean loss over all samples, with respect to `of`."""
+
+        def loss(of, weighed, sigma, queries):
+            return losses(rest | of, self.task, numbers["hidden"], sigma, queries) @ weighed
+
+        L, shared = self.task.depth, numbers["shared"]
+        sets, weighed = jnp.where(shared, 1, L), jnp.where(shared, which, jnp.diag(which))  # one set of sequences for all hops, or one for each
+
+        def add(part, total):
+            of_sigma, of_query = jax.random.split(jax.random.fold_in(key, part))
+            sigma = self.task.sample(of_sigma, self.chunk)
+            queries = None if self.queries == "all" else jax.random.randint(of_query, (self.chunk,), 0, int(self.task.asks().sum()))
+            return jax.tree.map(jnp.add, total, jax.grad(loss)(of, weighed[part % sets], sigma, queries))
+
+        total = jax.lax.fori_loop(0, numbers["chunks"] * sets, add, jax.tree.map(jnp.zeros_like, of))
+        return jax.tree.map(lambda each: each / numbers["chunks"].astype(each.dtype), total)
+
+    def measure(self, weights, numbers, key: Key[Array, ""]):
+        task, L, T = self.task, self.task.depth, self.task.tokens
+        hidden, asked = numbers["hidden"], self.task.asks()
+        parts = max(1, self.tested // 50)
+
+        def look(key):
+            sigma = task.sample(key, -(-self.tested // parts))
+            hops = doubled_hops(hidden, sigma)
+            blocks, patterns = stream(embed(sigma), [weights[name] for name in layer_names(L)])
+            logits, labels = read_out(blocks, weights["readouts"])[:, asked], jnp.stack(hops, -1).reshape(-1, T, L)[:, asked]
+            off = jnp.abs(jax.nn.softmax(logits, -1) - jax.nn.one_hot(labels, task.symbols)).max((0, 1, 3))
+            entropy = optax.softmax_cross_entropy_with_integer_labels(logits, labels).mean((0, 1))
+            right = (jnp.argmax(logits, -1) == labels).mean((0, 1), dtype=jnp.float32)
+            seen = [jnp.take_along_axis(pattern, goal[..., None], -1)[..., 0] for pattern, goal in zip(patterns, right_keys(hidden, hops))]
+            away = jnp.abs(blocks - ideal_blocks(hops, sigma)).max((0, 1, 3))[2:]
+            return {"loss": entropy, "accuracy": right, "error": off, "least_attention": jnp.stack([s.min() for s in seen]), "away": away}
+
+        found = jax.lax.map(look, jax.random.split(key, parts))
+        joined = {"loss": jnp.mean, "accuracy": jnp.mean, "error": jnp.max, "least_attention": jnp.min, "away": jnp.max}
+        return {name: how(found[name], axis=0) for name, how in joined.items()} | {"gradient": weights["gradient"]}
+
+    @partial(jax.jit, static_argnums=0)
+    def ends(self, weights, numbers):
+        """Attention on one sequence, layer by layer."""
+        _, patterns = stream(embed(example(self.task)[None]), [weights[name] for name in layer_names(self.task.depth)])
+        return {"pattern": jnp.concatenate(patterns)}
+
+    def final(self, state):
+        return {"weights": {name: state["weights"][name] for name in (*layer_names(self.task.depth), "readouts")}}
+
+    @property
+    def dims(self):
+        by_hop = {name: ("hops",) for name in ("loss", "accuracy", "error")}
+        return by_hop | {name: ("layer",) for name in ("least_attention", "away", "gradient")} | {"pattern": ("layer", "query", "key")}
+
+    @property
+    def coords(self):
+        return {"hops": np.array(self.task.doublings), "layer": np.arange(1, self.task.depth + 1)}
+
+
+def example(task: Composition) -> Int[Array, "level symbol"]:
+    """The sequence on which attention is shown."""
+    return task.sample(jax.random.key(8), 1)[0]
