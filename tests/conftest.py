@@ -15,10 +15,9 @@ _hook.__enter__()
 
 
 def pytest_collection_modifyitems(items):
-    """Of two processes one takes all tests that read the quick runs, so that they are read once."""
+    """Of two processes one takes all tests that read the quick runs, so that they are read once; and other tests go file by file, so that what they share is compiled once."""
     for item in items:
-        if "quick" in item.fixturenames:
-            item.add_marker(pytest.mark.xdist_group("quick"))
+        item.add_marker(pytest.mark.xdist_group("quick" if "quick" in item.fixturenames else item.nodeid.partition("::")[0]))
 
 
 @pytest.fixture

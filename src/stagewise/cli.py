@@ -263,7 +263,8 @@ def _ends(trajectory) -> None:
             print(f"stage {stage}: {counts}" + (f"; median end {when:.4g}" if when == when else ""))
     if "loss" in trajectory:
         last = trajectory.loss.isel(record=-1).median("seed")
-        parts = [f"{kind} {last.sel(kind=kind).item():.4g}" for kind in last.kind.values] if "kind" in last.dims else [f"{last.item():.4g}"]
+        dim = next(iter(last.dims), None)  # by kind of sample, by number of hops, or just one
+        parts = [f"{dim} {name} {last.sel({dim: name}).item():.4g}" for name in last[dim].values] if dim else [f"{last.item():.4g}"]
         print("final loss, median over seeds: " + ", ".join(parts))
 
 

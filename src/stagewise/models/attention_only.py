@@ -15,6 +15,8 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, Int
 
+from stagewise.tasks.composition import ideal_stream, names_of, own_symbols
+
 AnyArray = Array | np.ndarray
 Scores = Sequence[AnyArray]
 """Key-query matrices by layer, row key and column query, over the blocks that a layer sees."""
@@ -41,28 +43,10 @@ def embed(sigma: Int[AnyArray, "batch level symbol"], dtype=np.float32) -> Float
     return blocks_of([own_symbols(sigma), sigma], (0, 0), dtype)
 
 
-def own_symbols(sigma: Int[AnyArray, "batch level symbol"]) -> Int[AnyArray, "batch level symbol"]:
-    """j at every token (i, j)."""
-    xp = _xp(sigma)
-    return xp.broadcast_to(xp.arange(sigma.shape[-1]), sigma.shape)
-
-
-def names_of(symbols: Sequence[Int[AnyArray, "batch level symbol"]], shifts: Sequence[int]) -> Int[AnyArray, "batch token blocks"]:
-    """Which unit vector each block of each token is: token (i, j) names symbols[i, j] at level i + shift."""
-    xp, (k, N) = _xp(symbols[0]), symbols[0].shape[-2:]
-    named = [(np.arange(k)[:, None] + shift) % k * N + each for each, shift in zip(symbols, shifts)]
-    return xp.stack([each.reshape(*each.shape[:-2], k * N) for each in named], -1)
-
-
 def blocks_of(symbols: Sequence[Int[AnyArray, "batch level symbol"]], shifts: Sequence[int], dtype=np.float32) -> Float[AnyArray, "batch token blocks width"]:
     """Blocks of unit vectors, as names_of says which."""
     named = names_of(symbols, shifts)
     return (named[..., None] == np.arange(named.shape[1])).astype(dtype)
-
-
-def ideal_stream(hops: Sequence[Int[AnyArray, "batch level symbol"]], sigma: Int[AnyArray, "batch level symbol"]) -> tuple[list[AnyArray], tuple[int, ...]]:
-    """Symbols and shifts of Theorem 4's stream: block l + 1 names hop_i^r(j) at level i + r - 1, for r = 2^(l-1)."""
-    return [own_symbols(sigma), sigma, *hops], (0, 0, *(2**layer - 1 for layer in range(len(hops))))
 
 
 def ideal_blocks(hops: Sequence[Int[AnyArray, "batch level symbol"]], sigma: Int[AnyArray, "batch level symbol"], dtype=np.float32) -> Float[AnyArray, "batch token blocks width"]:

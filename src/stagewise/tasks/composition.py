@@ -142,6 +142,24 @@ def right_keys(hidden: Int[Array, "level symbol"], hops: list[Int[Array, "batch 
     return [each.reshape(-1, k * N) for each in (first, *later)]
 
 
+def own_symbols(sigma: Int[Array, "batch level symbol"]) -> Int[Array, "batch level symbol"]:
+    """j at every token (i, j)."""
+    xp = _xp(sigma)
+    return xp.broadcast_to(xp.arange(sigma.shape[-1]), sigma.shape)
+
+
+def names_of(symbols: list[Int[Array, "batch level symbol"]], shifts: tuple[int, ...]) -> Int[Array, "batch token blocks"]:
+    """Which unit vector each block of each token is: token (i, j) names symbols[i, j] at level i + shift."""
+    xp, (k, N) = _xp(symbols[0]), symbols[0].shape[-2:]
+    named = [(np.arange(k)[:, None] + shift) % k * N + each for each, shift in zip(symbols, shifts)]
+    return xp.stack([each.reshape(*each.shape[:-2], k * N) for each in named], -1)
+
+
+def ideal_stream(hops: list[Int[Array, "batch level symbol"]], sigma: Int[Array, "batch level symbol"]) -> tuple[list, tuple[int, ...]]:
+    """Symbols and shifts of Theorem 4's stream: block l + 1 names hop_i^r(j) at level i + r - 1, for r = 2^(l-1)."""
+    return [own_symbols(sigma), sigma, *hops], (0, 0, *(2**layer - 1 for layer in range(len(hops))))
+
+
 def _take(rows, at):
     """rows[..., at], with both broadcast."""
     xp = _xp(rows)

@@ -11,8 +11,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 from jaxtyping import Float, Int
 
-from stagewise.models.attention_only import Scores, blocks_of, embed, own_symbols, stream
-from stagewise.tasks.composition import Composition, first_hop, hop
+from stagewise.models.attention_only import Scores, blocks_of, embed, stream
+from stagewise.tasks.composition import Composition, first_hop, hop, own_symbols
 
 SHARP = 200.0  # the scale of scores: exp(-120) is already nothing in float32
 

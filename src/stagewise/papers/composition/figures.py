@@ -116,7 +116,8 @@ def samples_needed(one: xr.Dataset, every: xr.Dataset) -> alt.Chart:
             least = least_sizes(runs, "levels", stage)
             rows += [{"levels": int(k), "sequences": float(np.median(least[:, i])), "curve": f"{stage} stage, {name}"} for i, k in enumerate(runs.levels.values)]
     table = pd.DataFrame(rows).dropna()
-    across, up = alt.X("levels:Q", scale=alt.Scale(type="log", base=2), title="levels k"), alt.Y("sequences:Q", scale=alt.Scale(type="log"))
+    across = alt.X("levels:Q", scale=alt.Scale(type="log", base=2), title="levels k", axis=alt.Axis(values=[2, 4, 8, 16]))
+    up = alt.Y("sequences:Q", scale=alt.Scale(type="log"))
     return points(table, across, up, color=alt.Color("curve:N", title=None, legend=alt.Legend(orient="bottom", columns=2)))
 
 

@@ -9,8 +9,7 @@ from __future__ import annotations
 import numpy as np
 from jaxtyping import Float, Int
 
-from stagewise.models.attention_only import ideal_stream, names_of
-from stagewise.tasks.composition import doubled_hops, right_keys
+from stagewise.tasks.composition import doubled_hops, ideal_stream, names_of, right_keys
 
 
 def fixed_points(hidden: Int[np.ndarray, "level symbol"]) -> Int[np.ndarray, " level"]:

@@ -13,11 +13,11 @@ same_other_target = Same.plan(other_target=True)
 _EIGHT = {"task.levels": 8, "samples": 500, "chunk": 50}
 curriculum = Theory.plan(**_EIGHT).where(quick={"seeds": 4}, standard={"task.levels": 16, "samples": 1000}, paper={"task.levels": 16, "samples": 100_000, "chunk": 100})
 mixture = Theory.plan(algorithm="mixture", **_EIGHT).where(quick={"seeds": 4}, paper={"samples": 50_000, "chunk": 100})
-hardest = mixture.but(algorithm="hardest", queries="all", samples=500, chunk=50)  # with one query a sequence there is noise
 
 # Rates and scales, on four levels.
 small = Theory.plan(samples=400, chunk=100, queries="all").where(paper={"samples": 400, "chunk": 100})
 weak = small.but(gap=2.0)
+hardest = small.but(algorithm="hardest")
 gaps = Study("composition.gaps", "Algorithm 1 with larger and larger rates.", small, over={"gap": (5.0, 8.0, 10.0, 12.0, 15.0, 20.0, 40.0, 200.0, 2000.0)}, at_preset={"quick": {"gap": (5.0, 8.0, 12.0, 15.0, 20.0, 40.0, 2000.0)}})
 scales = Study("composition.scales", "Algorithm 1 from smaller and larger readouts, at rates that make up for it.", small, over={"beta0": (0.1, 0.3, 1.0)}, at_preset={"quick": {"beta0": (0.1, 1.0)}})
 shared = small.but(algorithm="mixture")

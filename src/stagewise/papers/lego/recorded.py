@@ -13,8 +13,7 @@ from stagewise.tasks.groups import Action, fibres
 
 def action_of(run: xr.Dataset) -> Action:
     """The group action of a theory run."""
-    stored = json.loads(run.attrs["settings"])["action"]
-    return Action(**stored | {"table": tuple(map(tuple, stored["table"]))})
+    return Action(**json.loads(run.attrs["settings"])["action"])
 
 
 def top_of(run: xr.Dataset) -> float:
