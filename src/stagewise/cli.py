@@ -264,7 +264,7 @@ def _ends(trajectory) -> None:
     if "loss" in trajectory:
         last = trajectory.loss.isel(record=-1).median("seed")
         dim = next(iter(last.dims), None)  # by kind of sample, by number of hops, or just one
-        parts = [f"{dim} {name} {last.sel({dim: name}).item():.4g}" for name in last[dim].values] if dim else [f"{last.item():.4g}"]
+        parts = [f"{name if isinstance(name, str) else f'{dim} {name}'} {last.sel({dim: name}).item():.4g}" for name in last[dim].values] if dim else [f"{last.item():.4g}"]
         print("final loss, median over seeds: " + ", ".join(parts))
 
 

@@ -33,6 +33,6 @@ def test_without_positions_places_can_be_exchanged():
 
 def test_states_end_where_the_call_does():
     model, tokens = encoder(), jnp.array([[4, 3, 2, 1, 0, 2]])
-    states, patterns = model.states(tokens)
+    states, patterns = model.trunk.states(tokens)
     assert len(states) == len(patterns) == 2
     assert np.allclose(model.read_out(states[-1]), model(tokens), atol=1e-5)

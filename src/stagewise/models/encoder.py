@@ -30,7 +30,7 @@ class Encoder(eqx.Module):
         return self.trunk.weights() | {"readouts": self.readouts}
 
     def __call__(self, tokens: Int[Array, "*batch length"]) -> Float[Array, "*batch length readout symbol"]:
-        states, _ = self.states(tokens)
+        states, _ = self.trunk.states(tokens)
         return self.read_out(states[-1])
 
     def read_out(self, x: Float[Array, "*n D"]) -> Float[Array, "*n readout symbol"]:
@@ -39,17 +39,6 @@ class Encoder(eqx.Module):
     def attention(self, tokens: Int[Array, "*batch length"]) -> dict[str, Float[Array, "*batch query key"]]:
         """Attention patterns by name; each row is a query and sums to one."""
         return self.trunk.attention(tokens)
-
-    def states(self, tokens: Int[Array, "*batch length"]) -> tuple[list[Array], list[Array]]:
-        """The residual stream after every layer, and every layer's attention [*batch, head, query, key]."""
-        trunk, states, patterns = self.trunk, [], []
-        x = trunk.wte[tokens] + trunk.wpe[: tokens.shape[-1]]
-        for layer in range(trunk.layers):
-            moved, pattern = trunk.attend(layer, x)
-            x = trunk.think(layer, x + moved)
-            states.append(x)
-            patterns.append(pattern)
-        return states, patterns
 
 
 def draw_encoder(shape: Shape, readouts: int, symbols: int, rng: np.random.Generator) -> Encoder:

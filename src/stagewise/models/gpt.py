@@ -78,22 +78,24 @@ class GPT(eqx.Module):
         return len(self.ln_1_weight)
 
     def __call__(self, tokens: Int[Array, "*batch length"], drop: Drop = nothing) -> Float[Array, "*batch length vocabulary"]:
-        x, _ = self._run(tokens, drop)
-        return self.read_out(x)
+        states, _ = self.states(tokens, drop)
+        return self.read_out(states[-1])
 
     def attention(self, tokens: Int[Array, "*batch length"]) -> dict[str, Float[Array, "*batch query key"]]:
         """Attention patterns by name; each row is a query and sums to one."""
-        _, patterns = self._run(tokens, nothing)
+        _, patterns = self.states(tokens)
         named = {f"layer{layer + 1}.head{head + 1}": (layer, head) for layer in range(self.layers) for head in range(self.heads)}
         return {name: patterns[layer][..., head, :, :] for name, (layer, head) in named.items()}
 
-    def _run(self, tokens, drop):
-        x, patterns = drop(self.wte[tokens] + self.wpe[: tokens.shape[-1]]), []
+    def states(self, tokens: Int[Array, "*batch length"], drop: Drop = nothing) -> tuple[list[Array], list[Array]]:
+        """The residual stream after every layer, and every layer's attention [*batch, head, query, key]."""
+        x, states, patterns = drop(self.wte[tokens] + self.wpe[: tokens.shape[-1]]), [], []
         for layer in range(self.layers):
             moved, pattern = self.attend(layer, x, drop=drop)
             x = self.think(layer, x + moved, drop)
+            states.append(x)
             patterns.append(pattern)
-        return x, patterns
+        return states, patterns
 
     def attend(self, layer: int, x: Float[Array, "*batch length D"], queries: slice = slice(None), drop: Drop = nothing):
         """What attention adds at the places asked for, and its patterns [*batch, head, query, key] there."""

@@ -9,7 +9,7 @@ from stagewise.tasks.composition import Composition, doubled_hops, right_keys
 from stagewise.training.program import DATA, INITIAL, generator
 
 STAGES = ("first", "last")
-DIMS = {"noise": ("stage", "size"), "right": ("stage", "size"), "signal": ("stage",)}
+DIMS = {"noise": ("stage", "size"), "right": ("stage", "size")}
 
 
 def measure(settings, seed: int) -> dict[str, np.ndarray]:
@@ -18,7 +18,7 @@ def measure(settings, seed: int) -> dict[str, np.ndarray]:
     task: Composition = settings.task
     hidden, rng = task.draw_hidden(generator(seed, INITIAL)), generator(seed, DATA)
     fresh = task.draw(rng, settings.tested)
-    noise, right, signal = [], [], []
+    noise, right = [], []
     for layer in (1, task.depth):
         g, named, goal = gradients.population(hidden, layer), gradients.names(hidden, fresh, layer), right_keys(hidden, doubled_hops(hidden, fresh))[layer - 1]
         total, done = np.zeros_like(g), 0
@@ -30,6 +30,5 @@ def measure(settings, seed: int) -> dict[str, np.ndarray]:
             scores = gradients.scores_of(total / done, named)
             noise.append(np.abs(total / done - g).max())
             right.append((scores.argmax(-1) == goal).mean())
-        signal.append(np.abs(g).max())
     shape = (2, len(settings.sizes))
-    return {"noise": np.reshape(noise, shape), "right": np.reshape(right, shape), "signal": np.array(signal)}
+    return {"noise": np.reshape(noise, shape), "right": np.reshape(right, shape)}

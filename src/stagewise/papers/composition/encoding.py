@@ -108,7 +108,7 @@ class Encoding(Rule):
         model, sigma = self.encoder(weights["model"]), self.task.sample(jax.random.key(7), self.tested)
         shown, which = sigma.reshape(len(sigma), -1), jnp.full(self.tested, len(self.hops) - 1)
         ahead = 1 if self.form == "token" else 0
-        states, patterns = model.states(self.with_token(shown, which) if ahead else shown)
+        states, patterns = model.trunk.states(self.with_token(shown, which) if ahead else shown)
         goals = jnp.stack(self.goals(numbers["hidden"], sigma), -1) + ahead  # [batch, token, target]
         seen = [jnp.take_along_axis(pattern[:, :, ahead:], goals[:, None], -1).mean((0, 2)).max(0) for pattern in patterns]
         on_token = [pattern[:, :, 1:, 0].mean((0, 2)).max() if ahead else jnp.nan for pattern in patterns]

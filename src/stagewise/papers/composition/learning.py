@@ -123,13 +123,12 @@ class Steps(Rule):
             logits, labels = read_out(blocks, weights["readouts"])[:, asked], jnp.stack(hops, -1).reshape(-1, T, L)[:, asked]
             off = jnp.abs(jax.nn.softmax(logits, -1) - jax.nn.one_hot(labels, task.symbols)).max((0, 1, 3))
             entropy = optax.softmax_cross_entropy_with_integer_labels(logits, labels).mean((0, 1))
-            right = (jnp.argmax(logits, -1) == labels).mean((0, 1), dtype=jnp.float32)
             seen = [jnp.take_along_axis(pattern, goal[..., None], -1)[..., 0] for pattern, goal in zip(patterns, right_keys(hidden, hops))]
             away = jnp.abs(blocks - ideal_blocks(hops, sigma)).max((0, 1, 3))[2:]
-            return {"loss": entropy, "accuracy": right, "error": off, "least_attention": jnp.stack([s.min() for s in seen]), "away": away}
+            return {"loss": entropy, "error": off, "least_attention": jnp.stack([s.min() for s in seen]), "away": away}
 
         found = jax.lax.map(look, jax.random.split(key, parts))
-        joined = {"loss": jnp.mean, "accuracy": jnp.mean, "error": jnp.max, "least_attention": jnp.min, "away": jnp.max}
+        joined = {"loss": jnp.mean, "error": jnp.max, "least_attention": jnp.min, "away": jnp.max}
         return {name: how(found[name], axis=0) for name, how in joined.items()} | {"gradient": weights["gradient"]}
 
     @partial(jax.jit, static_argnums=0)
@@ -143,7 +142,7 @@ class Steps(Rule):
 
     @property
     def dims(self):
-        by_hop = {name: ("hops",) for name in ("loss", "accuracy", "error")}
+        by_hop = {name: ("hops",) for name in ("loss", "error")}
         return by_hop | {name: ("layer",) for name in ("least_attention", "away", "gradient")} | {"pattern": ("layer", "query", "key")}
 
     @property
