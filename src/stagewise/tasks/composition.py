@@ -68,8 +68,10 @@ class Composition:
 
     def sample(self, key: Key[Array, ""], batch: int) -> Int[Array, "batch level symbol"]:
         """Uniform permutations at every level."""
-        order = jax.random.uniform(key, (batch, self.levels, self.symbols), jnp.float32)
-        return jax.lax.optimization_barrier(jnp.argsort(order, axis=-1).astype(jnp.int32))  # or XLA draws them again wherever they are read
+        drawn = jax.random.bits(key, (batch, self.levels, self.symbols))
+        mine, other, place = drawn[..., :, None], drawn[..., None, :], np.arange(self.symbols)
+        before = (other < mine) | ((other == mine) & (place[None, :] < place[:, None]))  # ranks: a sort takes XLA a second to compile
+        return jax.lax.optimization_barrier(before.sum(-1, dtype=jnp.int32))  # or XLA draws them again wherever they are read
 
     def draw(self, rng: np.random.Generator, batch: int) -> Int[np.ndarray, "batch level symbol"]:
         """The same on the host."""

@@ -110,7 +110,7 @@ class Encoding(Experiment):
 
     name = "composition.encoding"
     presets = {
-        "quick": {"task.symbols": 4, "encoder.layers": 3, "encoder.width": 32, "batch": 16, "learning_rate": 3e-3, "warm_up": 50, "steps": 350, "evaluations": 7, "tested": 128},
+        "quick": {"task.symbols": 4, "encoder.layers": 3, "encoder.width": 32, "batch": 16, "learning_rate": 3e-3, "warm_up": 50, "steps": 300, "evaluations": 6, "tested": 128},
         "standard": {"task.symbols": 4, "encoder.width": 32, "batch": 16, "learning_rate": 3e-3, "warm_up": 100, "steps": 3000, "evaluations": 24, "tested": 128, "seeds": 20},
         "paper": {"encoder.width": 128, "steps": 50_000, "seeds": 20, "tested": 1000, "evaluations": 100},
     }

@@ -97,13 +97,13 @@ def single_samples(task: Composition, hidden, sigma, beta0: float) -> dict[str, 
     one, names = jnp.asarray(sigma[len(sigma) // 3][None]), layer_names(task.depth)
 
     def slopes(hop: int, query: int) -> dict:
-        return _slopes(task, weights, hidden, one, hop, np.array([query]))
+        return jax.tree.map(np.asarray, _slopes(task, weights, hidden, one, hop, np.array([query])))
 
-    signal = jnp.abs(slopes(0, 0)["layer1"]).max()
+    signal = np.abs(slopes(0, 0)["layer1"]).max()
     later = [slopes(1, query)["layer1"] for query in range(task.symbols)]
-    untrained = [jnp.abs(slopes(hop, 0)[name]).max() for hop in range(task.depth) for name in names[1:]]
-    return {"own_loss": signal / signal, "later_losses": max(jnp.abs(each).max() for each in later) / signal, "later_losses_mean": jnp.abs(sum(later) / len(later)).max() / signal,
-            "untrained_layers": jnp.max(jnp.stack(untrained)) / signal}  # fmt: skip
+    untrained = [np.abs(slopes(hop, 0)[name]).max() for hop in range(task.depth) for name in names[1:]]
+    return {"own_loss": signal / signal, "later_losses": max(np.abs(each).max() for each in later) / signal, "later_losses_mean": np.abs(sum(later) / len(later)).max() / signal,
+            "untrained_layers": np.max(np.stack(untrained)) / signal}  # fmt: skip
 
 
 @partial(jax.jit, static_argnums=0)

@@ -13,7 +13,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import optax
-from jaxtyping import Array, Float, Int, Key
+from jaxtyping import Array, Bool, Float, Int, Key
 
 from stagewise.models.attention_only import embed, ideal_blocks, read_out, stream
 from stagewise.tasks.composition import Composition, doubled_hops, right_keys
@@ -76,39 +76,39 @@ class Steps(Rule):
         key = jax.random.wrap_key_data(jnp.where(numbers["fresh"], jax.random.key_data(key), numbers["sample"]))
         layers, readouts = {name: weights[name] for name in layer_names(self.task.depth)}, {"readouts": weights["readouts"]}
 
-        def move_attention():
-            slopes = self.gradients(layers, readouts, which, numbers, key)
-            moved = jax.tree.map(lambda matrix, slope: matrix - numbers["rate"] * slope, layers, slopes)
-            return moved | readouts, jnp.stack([jnp.abs(slopes[name]).max() for name in layers])
-
-        def move_readouts():
-            slope = self.gradients(readouts, layers, which, numbers, key)["readouts"]
-            return layers | {"readouts": weights["readouts"] - numbers["rate"] * slope * self.trained_blocks()}, weights["gradient"]
-
-        moved, gradient = jax.lax.cond(moves_attention, move_attention, move_readouts)
-        return moved | {"count": weights["count"] + 1, "gradient": gradient}
+        slopes = self.gradients(layers, readouts, which, moves_attention, numbers, key)
+        moved = jax.tree.map(lambda weight, slope: weight - numbers["rate"] * slope, layers | readouts, slopes)
+        gradient = jnp.stack([jnp.abs(slopes[name]).max() for name in layers])
+        return moved | {"count": weights["count"] + 1, "gradient": jnp.where(moves_attention, gradient, weights["gradient"])}
 
     def trained_blocks(self) -> np.ndarray:
         """Of a readout either its own block learns, as in the paper's formula, or all do, as in Algorithm 1."""
         L = self.task.depth
         return (np.eye(L, L + 2, 2) if self.readout == "own" else np.ones((L, L + 2))).astype(np.float32)[:, :, None, None]
 
-    def gradients(self, of: dict, rest: dict, which: Float[Array, " hop"], numbers, key: Key[Array, ""]) -> dict:
-        """The gradient of the mean loss over all samples, with respect to `of`."""
+    def gradients(self, layers: dict, readouts: dict, which: Float[Array, " hop"], moves_attention: Bool[Array, ""], numbers, key: Key[Array, ""]) -> dict:
+        """The gradient of the mean loss over all samples, with respect to the layers or the readouts; what does not move has none."""
 
-        def loss(of, weighed, sigma, queries):
+        def loss(of, rest, weighed, sigma, queries):
             return losses(rest | of, self.task, numbers["hidden"], sigma, queries) @ weighed
 
         L, shared = self.task.depth, numbers["shared"]
         sets, weighed = jnp.where(shared, 1, L), jnp.where(shared, which, jnp.diag(which))  # one set of sequences for all hops, or one for each
+        still = jax.tree.map(jnp.zeros_like, layers | readouts)
 
         def add(part, total):
             of_sigma, of_query = jax.random.split(jax.random.fold_in(key, part))
             sigma = self.task.sample(of_sigma, self.chunk)
             queries = None if self.queries == "all" else jax.random.randint(of_query, (self.chunk,), 0, int(self.task.asks().sum()))
-            return jax.tree.map(jnp.add, total, jax.grad(loss)(of, weighed[part % sets], sigma, queries))
+            drawn = weighed[part % sets], sigma, queries
+            slopes = jax.lax.cond(
+                moves_attention,
+                lambda: still | jax.grad(loss)(layers, readouts, *drawn),
+                lambda: still | {"readouts": jax.grad(loss)(readouts, layers, *drawn)["readouts"] * self.trained_blocks()},
+            )
+            return jax.tree.map(jnp.add, total, slopes)
 
-        total = jax.lax.fori_loop(0, numbers["chunks"] * sets, add, jax.tree.map(jnp.zeros_like, of))
+        total = jax.lax.fori_loop(0, numbers["chunks"] * sets, add, still)
         return jax.tree.map(lambda each: each / numbers["chunks"].astype(each.dtype), total)
 
     def measure(self, weights, numbers, key: Key[Array, ""]):

@@ -18,7 +18,7 @@ mixture = Theory.plan(algorithm="mixture", **_EIGHT).where(quick={"seeds": 4}, p
 small = Theory.plan(samples=400, chunk=100, queries="all").where(paper={"samples": 400, "chunk": 100})
 weak = small.but(gap=2.0)
 hardest = small.but(algorithm="hardest")
-gaps = Study("composition.gaps", "Algorithm 1 with larger and larger rates.", small, over={"gap": (5.0, 8.0, 10.0, 12.0, 15.0, 20.0, 40.0, 200.0, 2000.0)}, at_preset={"quick": {"gap": (5.0, 8.0, 12.0, 15.0, 20.0, 40.0, 2000.0)}})
+gaps = Study("composition.gaps", "Algorithm 1 with larger and larger rates.", small, over={"gap": (5.0, 8.0, 10.0, 12.0, 15.0, 20.0, 40.0, 200.0, 2000.0)}, at_preset={"quick": {"gap": (5.0, 8.0, 15.0, 20.0, 2000.0)}})
 scales = Study("composition.scales", "Algorithm 1 from smaller and larger readouts, at rates that make up for it.", small, over={"beta0": (0.1, 0.3, 1.0)}, at_preset={"quick": {"beta0": (0.1, 1.0)}})
 shared = small.but(algorithm="mixture")
 separate = shared.but(shared=False)

@@ -43,7 +43,7 @@ def inner_product_is_a_product(level: int | None) -> Verdict:
         for _ in range(10):
             pi = task.draw_hidden(rng)
             rho = np.where(rng.random((k, 1)) < 0.8, pi, task.draw_hidden(rng))  # alike in most levels, so that there is something to see
-            sigma = task.draw(rng, 20_000)
+            sigma = task.draw(rng, 10_000)
             same = queries.agreement(pi, rho, sigma, False).mean(1)
             z.append(abs(same.mean() - 0.2 - queries.inner_product(pi, rho)) / max(same.std() / np.sqrt(len(same)), 1e-12))
     return all_of(verdict, exactly("largest |z|, by samples", max(z), at_most=4))
