@@ -48,6 +48,18 @@ def oracle():
 
 
 @pytest.fixture
+def browser(oracle):
+    """A real one."""
+    oracle("playwright")
+    from playwright.sync_api import sync_playwright
+
+    with sync_playwright() as p:
+        opened = p.chromium.launch(executable_path="/usr/bin/chromium", args=["--no-sandbox", "--disable-gpu"])
+        yield opened
+        opened.close()
+
+
+@pytest.fixture
 def compilations():
     """Counts how often XLA compiled a jitted function since the test began: compilations("_advance")."""
     import jax

@@ -27,6 +27,7 @@ _ROOMS = {
     "reproduce": "stagewise.lab.api",
     "experiment": "stagewise.lab.api",
     "study": "stagewise.lab.api",
+    "figure": "stagewise.lab.api",
     "Experiment": "stagewise.lab.experiment",
     "Study": "stagewise.lab.study",
     "Refused": "stagewise.errors",

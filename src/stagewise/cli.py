@@ -104,6 +104,17 @@ def _parser() -> argparse.ArgumentParser:
     report.add_argument("--out", type=_folder, help="folder for ledger.json, report.html and figures (default: reports in the runs folder)")
     places(report)
 
+    drawn = command("figure", _figure, "Draw one figure, or that of a claim, for a paper or slides.")
+    drawn.add_argument("name", help="a figure or a claim, as in the report")
+    drawn.add_argument("--out", type=Path, required=True, help="the file to write: .svg, .png or .pdf")
+    drawn.add_argument("--preset", default="quick", help=PRESETS)
+    places(drawn)
+
+    serve = command("serve", _serve, "Show a folder of runs in the browser while they run: progress, curves so far, comparisons, figures.")
+    serve.add_argument("--host", default="127.0.0.1", help="address to listen on (default 127.0.0.1: this machine alone)")
+    serve.add_argument("--port", type=int, default=8000, help="port to listen on (default 8000; 0 takes a free one)")
+    places(serve)
+
     probe = command("probe-attention", _probe, "Attention entropies of a trained language model on worked answers, with and without the reasoning.")
     probe.add_argument("model", help="a model folder, or a model's id on the hub")
     probe.add_argument("data", type=Path, help="questions as JSON lines with `question` and `answer`, the result after ####")
@@ -322,7 +333,7 @@ def print_ledger(entries) -> None:
     from rich.table import Table
 
     from stagewise.lab.ledger import missing
-    from stagewise.lab.report import number
+    from stagewise.lab.report.markup import number
 
     colours = {"holds": "green", "fails": "red", "inconclusive": "yellow", "untested": "dim"}
     table = Table(box=None, pad_edge=False)
@@ -346,6 +357,31 @@ def print_ledger(entries) -> None:
         console.print(f"For preset standard: {', '.join(later)}", markup=False)
     console.print("In brackets: 95 % intervals over seeds; `exact` where nothing is random. A control is a case on which the claim must not hold.", markup=False)
     console.print(f"{len(entries)} claims: " + ", ".join(counts))
+
+
+def _figure(options, _) -> int:
+    from stagewise.lab import api
+    from stagewise.lab.progress import shown
+
+    print(api.figure(options.name, options.out, options.preset, runs=options.runs, progress=shown()))
+    return 0
+
+
+def _serve(options, _) -> int:
+    from stagewise.lab.runs import runs_root
+
+    root = options.runs or runs_root()
+    if not root.is_dir():
+        raise Refused(f"there is no folder {root} (set --runs, or run something first)")
+    try:
+        from stagewise.lab.serve import serve
+    except ImportError as error:
+        raise Refused(f"serving needs {error.name}: pip install 'stagewise[serve]'") from error
+    try:
+        serve(root, options.host, options.port, lambda address: print(f"serving {root} at {address} (Ctrl-C ends)", flush=True))
+    except KeyboardInterrupt:  # that is how it is meant to end
+        pass
+    return 0
 
 
 def _runs(options, _) -> int:

@@ -131,3 +131,49 @@ def reproduce(name: str = "all", preset: str = "quick", *, out: Path | str | Non
     entries = judge_all(claims, preset, root, done)
     write_json(target / "ledger.json", to_json(entries))
     return Reproduction(entries, target / "ledger.json", write(papers, entries, list(needed_by), preset, done, target))
+
+
+def figure(name: str, out: Path | str, preset: str = "quick", *, runs: Path | str | None = None, progress: Silent = Silent()) -> Path:
+    """Draw a figure, or that of a claim, as SVG, PNG or PDF; what it needs is run if it is not stored.
+
+    The figure of a claim is the one that shares most runs with it; where none does, its measured values with their intervals."""
+    check_preset(preset)
+    claim, chosen = _figure_named(name, preset)
+    from stagewise.lab import pictures
+    from stagewise.lab.engine import run_all
+    from stagewise.lab.ledger import experiments_for, experiments_of, judge_all, missing
+    from stagewise.lab.report import draw
+
+    out = Path(out)
+    pictures.check_ending(out)
+    needs = chosen.needs_at(preset) if chosen else claim.needs_at(preset)
+    require(not missing(needs), f"{name} takes more than preset {preset} has (set --preset standard)")
+    root = make_folder(Path(runs) if runs else runs_root())
+    if chosen:
+        chart = draw(chosen, preset, run_all(experiments_of(needs), root, progress))
+    else:
+        from stagewise.lab.charts import measured
+        from stagewise.lab.figures import styled
+
+        [entry] = judge_all([claim], preset, root, run_all(experiments_for([claim], preset), root, progress))
+        chart = styled(measured(claim.id, entry.verdict, entry.control))
+    make_folder(out.absolute().parent)
+    pictures.save(chart, out)
+    return out
+
+
+def _figure_named(name: str, preset: str):
+    """The claim of that name, if it is one, and the figure to draw, if there is one."""
+    from stagewise.lab.ledger import experiments_of
+
+    known = {id: figure for paper in catalogue.papers().values() for id, figure in paper.figures().items()}
+    if name in known:
+        return None, known[name]
+    claims = catalogue.claims()
+    if name not in claims:
+        raise Refused(f"unknown figure or claim {name!r}{nearest(name, [*known, *claims])}; `stagewise list --json` shows them all")
+    claim = claims[name]
+    used = set(experiments_of(claim.needs_at(preset)))
+    shared = {figure: len(used & set(experiments_of(figure.needs_at(preset)))) for figure in known.values() if figure.paper == claim.paper}
+    best = max(shared, key=shared.get, default=None)
+    return claim, best if best and shared[best] else None

@@ -13,6 +13,7 @@ from typing import Iterator
 import stagewise.papers
 from stagewise.lab.claims import Claim
 from stagewise.lab.experiment import Experiment
+from stagewise.lab.story import Part
 from stagewise.lab.study import Study
 
 
@@ -32,6 +33,10 @@ class Paper:
         from stagewise.lab.figures import Figure
 
         return {figure.id: figure for figure in _of_kind(f"stagewise.papers.{self.name}.figures", Figure)}
+
+    def told(self) -> tuple[Part, ...]:
+        """The paper as the report tells it; imports the chart library."""
+        return import_module(f"stagewise.papers.{self.name}.story").STORY
 
 
 @lru_cache(maxsize=None)

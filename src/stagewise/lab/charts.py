@@ -9,6 +9,8 @@ import numpy as np
 import pandas as pd
 import xarray as xr
 
+from stagewise.lab.statistics import Verdict
+
 STAGE_TINTS = ("#f2e6c8", "#e0ecd8", "#dde6f2", "#efe0ea")
 
 
@@ -20,6 +22,22 @@ def band(curves: xr.DataArray, name: str) -> pd.DataFrame:
     parts = [quantiles.sel(quantile=q, drop=True).rename(n) for q, n in ((0.1, "low"), (0.5, name), (0.9, "high"))]
     table = xr.merge(parts).to_dataframe().reset_index()
     return table.assign(**{column: table[column].map(lambda v: float(f"{v:.5g}")) for column in ("low", name, "high")})
+
+
+def kept_records(curves: np.ndarray, most: int) -> np.ndarray:
+    """Of [record, curve], the records to keep so that at most so many are left and no jump is lost: evenly spaced along the way that the
+    curves go together, each over its range, where every record counts as a step too; the first and the last always."""
+    curves = np.nan_to_num(curves)
+    count = len(curves)
+    if count <= most:
+        return np.arange(count)
+    span = np.ptp(curves, axis=0)
+    way = (np.abs(np.diff(curves[:, span > 0], axis=0)) / span[span > 0]).sum(1)
+    pace = way / way.sum() if way.sum() > 0 else np.zeros(count - 1)
+    along = np.concatenate([[0], np.cumsum(pace + 1 / (count - 1))])
+    goals = np.linspace(0, along[-1], (most - 2) // 2)
+    after = np.searchsorted(along, goals).clip(0, count - 1)
+    return np.unique(np.concatenate([after, (after - 1).clip(0), [0, count - 1]]))[:count]  # both sides of a jump
 
 
 def lines(table: pd.DataFrame, y: str, colour: str, title: str, order: list[str], x: str = "step") -> alt.LayerChart:
@@ -42,13 +60,16 @@ def points(table: pd.DataFrame, x: alt.X, y: alt.Y, **more) -> alt.Chart:
     return alt.Chart(table, width=300, height=220).mark_line(point=True).encode(x, y, tooltip=list(table.columns), **more)
 
 
-def shaded(stages: dict[str, tuple[float, float]], x: alt.X) -> alt.Chart:
+def shaded(stages: dict[str, tuple[float, float]], x: alt.X) -> alt.LayerChart:
     """Stages as tinted stripes, each from its start to its end on the axis given, with their names on top."""
     table = pd.DataFrame([{"stage": name, "from": a, "to": b} for name, (a, b) in stages.items() if b > a])
     tint = alt.Color("stage:N", scale=alt.Scale(domain=list(stages), range=list(STAGE_TINTS)), legend=None)
     stripes = alt.Chart(table).mark_rect(opacity=0.5).encode(x=x, x2="to:Q", color=tint)
-    names = alt.Chart(table).mark_text(align="left", baseline="top", dx=3, dy=2, fontSize=10, color="#555").encode(x=x, y=alt.value(0), text="stage:N")
-    return stripes + names
+    rows = [  # in turn on two lines, so that names of short stages do not run into each other
+        alt.Chart(table[line::2]).mark_text(align="left", baseline="top", dx=3, dy=2 + 12 * line, fontSize=10, color="#555").encode(x=x, y=alt.value(0), text="stage:N")
+        for line in range(min(2, len(table)))
+    ]
+    return alt.layer(stripes, *rows)
 
 
 def on_times(trajectory: xr.Dataset, curves: xr.DataArray, times: np.ndarray) -> xr.DataArray:
@@ -59,3 +80,17 @@ def on_times(trajectory: xr.Dataset, curves: xr.DataArray, times: np.ndarray) ->
 
     found = xr.apply_ufunc(at, curves, trajectory.time, input_core_dims=[["record"], ["record"]], output_core_dims=[["time"]], vectorize=True)
     return found.assign_coords(time=times)
+
+
+def measured(title: str, verdict: Verdict, control: Verdict) -> alt.Chart:
+    """What a claim measured, with intervals, beside its control; one row a quantity, each on its own scale."""
+    rows = [
+        {"of": name, "value": found.value, "low": found.low, "high": found.high, "what": what}
+        for what, judged in (("claim", verdict), ("control", control)) for name, found in judged.measured.items() if np.isfinite(found.value)
+    ]  # fmt: skip
+    table = pd.DataFrame(rows, columns=["of", "value", "low", "high", "what"])
+    base = alt.Chart(table, width=320, height=36).encode(y=alt.Y("what:N", title=None), color=alt.Color("what:N", legend=None))
+    bars = base.mark_rule().encode(x=alt.X("low:Q", title=None, scale=alt.Scale(zero=False)), x2="high:Q")
+    dots = base.mark_point(filled=True, size=60).encode(x="value:Q", tooltip=["of", "what", "value", "low", "high"])
+    facet = alt.Row("of:N", title=None, sort=list(dict.fromkeys(table.of)), header=alt.Header(labelAngle=0, labelAlign="left", labelOrient="top"))
+    return (bars + dots).facet(row=facet, title=f"{title}: {verdict.outcome}").resolve_scale(x="independent")

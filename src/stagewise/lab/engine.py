@@ -16,12 +16,13 @@ import xarray as xr
 from stagewise.errors import require
 from stagewise.lab import interrupt
 from stagewise.lab.experiment import Experiment
-from stagewise.lab.files import Damaged
+from stagewise.lab.files import Damaged, load_arrays
 from stagewise.lab.progress import Silent
 from stagewise.lab.runs import Block, blocks
 from stagewise.training.program import Program
 
 SECONDS_BETWEEN_CHECKPOINTS = 5.0
+SECONDS_BETWEEN_WORDS = 1.0
 SHARE_OF_TIME = 0.05  # that writing checkpoints may take
 MOST_LANES = 256  # that run side by side, unless a program takes fewer
 
@@ -146,7 +147,7 @@ def _compute_locked(program: Program, group: list[Block], progress: Silent) -> d
         block.prepare()
     state, kept, chunk, spent = _resume(program, group, progress)
     lanes = [block.last - block.first for block in group]
-    saved, wait = (started := time.monotonic()), SECONDS_BETWEEN_CHECKPOINTS
+    saved, told, wait = (started := time.monotonic()), started, SECONDS_BETWEEN_CHECKPOINTS
     progress.resume(chunk)
     try:
         while chunk < program.chunks and not program.finished(state):
@@ -155,8 +156,12 @@ def _compute_locked(program: Program, group: list[Block], progress: Silent) -> d
             advanced, records = program.advance(state, chunk)
             state, kept, chunk = jax.tree.map(np.asarray, advanced), [*kept, records], chunk + 1
             stage, steps = program.describe(chunk - 1)
-            progress.advance(stage, steps * sum(lanes), time.monotonic() - before)
-            if (now := time.monotonic()) - saved > wait:
+            progress.advance(stage, steps * sum(lanes), (now := time.monotonic()) - before)
+            if now - told > SECONDS_BETWEEN_WORDS:
+                for block in group:
+                    block.tell(chunk, program.chunks, stage, steps * sum(lanes) / (now - before))
+                told = now
+            if now - saved > wait:
                 _checkpoint(group, lanes, state, kept, chunk, spent + now - started)
                 saved = time.monotonic()
                 wait = max(SECONDS_BETWEEN_CHECKPOINTS, (saved - now) / SHARE_OF_TIME)
@@ -202,6 +207,21 @@ def _checkpoint(group, lanes, state, kept, chunk, seconds) -> None:
     arrays = _flatten(state) | records
     for block, lane in zip(group, _lanes(lanes)):
         block.save_checkpoint({name: array[lane] for name, array in arrays.items()}, chunk, seconds / len(group))
+
+
+def so_far(block: Block) -> xr.Dataset | None:
+    """What a block has recorded up to its last checkpoint, without outcomes; None if there is nothing yet. Only reads."""
+    found = {}
+    for name in ("previous.safetensors", "checkpoint.safetensors"):
+        if (block.folder / name).exists():
+            arrays, about = load_arrays(block.folder / name)
+            if about.get("chunk", "").isdigit():
+                found = {path.removeprefix("record/"): array for path, array in arrays.items() if path.startswith("record/")}
+    if not found:
+        return None
+    program, there = block.experiment.program(), next(iter(found.values())).shape[1]
+    whole = {name: _at_full_length(array, program.records) for name, array in found.items()}
+    return label(program, whole, {}, block).isel(record=slice(there))
 
 
 def label(program: Program, records: dict[str, np.ndarray], outcomes: dict[str, np.ndarray], block: Block) -> xr.Dataset:

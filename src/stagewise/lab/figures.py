@@ -14,6 +14,9 @@ COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#0
 """Okabe and Ito's palette: told apart by people with any kind of colour vision."""
 
 
+Drawn = alt.TopLevelMixin  # a chart of any shape
+
+
 @dataclass(frozen=True, eq=False)
 class Figure:
     """A chart and its story. `shows` is what one should see; `paper_shows` what the paper's figure shows."""
@@ -23,7 +26,7 @@ class Figure:
     shows: str
     paper_shows: str
     needs: Mapping[str, Any]
-    draw: Callable[..., alt.TopLevelMixin]
+    draw: Callable[..., Drawn]
 
     @property
     def paper(self) -> str:
@@ -36,13 +39,13 @@ class Figure:
 def figure(id: str, *, source: str, paper_shows: str, needs: Mapping[str, Any]):
     """Make a figure of a function from trajectories to a chart; its docstring says what one should see."""
 
-    def make(draw: Callable[..., alt.TopLevelMixin]) -> Figure:
+    def make(draw: Callable[..., Drawn]) -> Figure:
         return Figure(id, source, " ".join(inspect.cleandoc(draw.__doc__ or "").split()), paper_shows, needs, draw)
 
     return make
 
 
-def styled(chart: alt.TopLevelMixin) -> alt.TopLevelMixin:
+def styled(chart: Drawn) -> Drawn:
     """One look for all figures, readable at column width."""
     return (
         chart.configure_axis(labelFontSize=11, titleFontSize=12, titleFontWeight="normal", gridColor="#e8e8e8")

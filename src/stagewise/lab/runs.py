@@ -77,6 +77,10 @@ class Block:
             keep_also(path, self.folder / "previous.safetensors")
         save_arrays(path, arrays, {"chunk": str(chunk), "seconds": repr(seconds)})
 
+    def tell(self, chunk: int, chunks: int, stage: str, rate: float) -> None:
+        """Leave word of how far the run is, for those who watch the folder."""
+        write_json(self.folder / "progress.json", {"chunk": chunk, "chunks": chunks, "stage": stage, "steps_per_second": rate})
+
     def saved_chunks(self) -> set[int]:
         """The chunks after which a state was saved, without reading the states."""
         paths = (self.folder / name for name in ("previous.safetensors", "checkpoint.safetensors"))
@@ -105,7 +109,8 @@ class Block:
         names = ("config.json", "environment.json", "trajectory.nc", "checkpoint.safetensors")
         files = {name: sha256((self.folder / name).read_bytes()) for name in names}
         write_json(self.folder / "result.json", {"format": FORMAT, "finished": _now(), "seconds": seconds, "files": files})
-        (self.folder / "previous.safetensors").unlink(missing_ok=True)
+        for name in ("previous.safetensors", "progress.json"):
+            (self.folder / name).unlink(missing_ok=True)
 
     @property
     def finished(self) -> bool:
@@ -143,7 +148,7 @@ class Block:
     def locked(self, waiting) -> Iterator[None]:
         """Hold the block alone; `waiting()` is called once if another process has it. A killed process lets go."""
         make_folder(self.folder.parent)
-        path = self.folder.parent / f".{self.folder.name}.lock"
+        path = _lock(self.folder)
         try:
             handle = open(path, "w")
         except OSError as error:
@@ -155,6 +160,22 @@ class Block:
                 waiting()
                 fcntl.flock(handle, fcntl.LOCK_EX)
             yield
+
+
+def _lock(folder: Path) -> Path:
+    return folder.parent / f".{folder.name}.lock"
+
+
+def is_running(folder: Path) -> bool:
+    """Whether a process holds the block in this folder. Looks only: the lock is tried for a moment, and shared."""
+    try:
+        with open(_lock(folder)) as handle:
+            fcntl.flock(handle, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return True
+    except OSError:
+        return False
+    return False
 
 
 def blocks(experiment: Experiment, root: Path) -> list[Block]:
@@ -204,9 +225,10 @@ class Listed:
     experiment: str
     settings: dict[str, Any]
     seeds: tuple[int, int]
-    state: str  # finished, unfinished, stale, damaged or unreadable
+    state: str  # finished, running, unfinished, stale, damaged or unreadable
     seconds: float | None
     finished: str | None
+    progress: dict[str, Any] | None = None
 
 
 def listing(root: Path, experiments: dict[str, type[Experiment]]) -> list[Listed]:
@@ -215,7 +237,7 @@ def listing(root: Path, experiments: dict[str, type[Experiment]]) -> list[Listed
 
 
 def _listed(folder: Path, experiments) -> Listed:
-    name, seeds, settings, seconds, finished = folder.parent.parent.name, (0, 0), {}, None, None
+    name, seeds, settings, seconds, finished, progress = folder.parent.parent.name, (0, 0), {}, None, None, None
     try:
         config = read_json(folder / "config.json")
         if config["format"] > FORMAT:
@@ -229,11 +251,13 @@ def _listed(folder: Path, experiments) -> Listed:
             state = "damaged"
         elif name not in experiments:
             state = "unreadable (unknown experiment)"
+        elif state == "unfinished" and is_running(folder):
+            state, progress = "running", read_json(folder / "progress.json") if (folder / "progress.json").exists() else None
         elif config["code"] != code_of(experiments[name]):
             state = "stale"
     except (Damaged, KeyError, TypeError, ValueError):
         state = "damaged"
-    return Listed(folder, name, settings, seeds, state, seconds, finished)
+    return Listed(folder, name, settings, seeds, state, seconds, finished, progress)
 
 
 def _now() -> str:

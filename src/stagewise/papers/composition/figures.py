@@ -95,7 +95,7 @@ def learned_beside_built(run: xr.Dataset) -> alt.VConcatChart:
     seed = int(run.seed.values[0])
     built = theorem4(hidden_of(task, seed), np.asarray(example(task))[None])
     _, patterns = stream(built.first, built.scores)
-    learned = run.pattern.isel(seed=0).values
+    learned = run.pattern.isel(seed=0, record=-1).values
     return alt.vconcat(
         alt.hconcat(*(_pattern(each, f"layer {n + 1}, learned") for n, each in enumerate(learned))),
         alt.hconcat(*(_pattern(each[0], f"layer {n + 1}, built") for n, each in enumerate(patterns))),

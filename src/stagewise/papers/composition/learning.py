@@ -6,7 +6,6 @@ all losses, L times on key-query matrices and once on readouts. One rule does bo
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import partial
 from typing import Literal
 
 import jax
@@ -129,13 +128,8 @@ class Steps(Rule):
 
         found = jax.lax.map(look, jax.random.split(key, parts))
         joined = {"loss": jnp.mean, "error": jnp.max, "least_attention": jnp.min, "away": jnp.max}
-        return {name: how(found[name], axis=0) for name, how in joined.items()} | {"gradient": weights["gradient"]}
-
-    @partial(jax.jit, static_argnums=0)
-    def ends(self, weights, numbers):
-        """Attention on one sequence, layer by layer."""
-        _, patterns = stream(embed(example(self.task)[None]), [weights[name] for name in layer_names(self.task.depth)])
-        return {"pattern": jnp.concatenate(patterns)}
+        _, patterns = stream(embed(example(task)[None]), [weights[name] for name in layer_names(L)])
+        return {name: how(found[name], axis=0) for name, how in joined.items()} | {"gradient": weights["gradient"], "pattern": jnp.concatenate(patterns)}
 
     def final(self, state):
         return {"weights": {name: state["weights"][name] for name in (*layer_names(self.task.depth), "readouts")}}

@@ -126,7 +126,7 @@ class Learning(Rule):
 
     def watch(self, model: GPT, text: Text, inputs: UInt8[Array, "batch bits"]) -> dict[str, Array]:
         """Attention at every layer and head: its entropy, its mass on the bits that an answer needs, how often the place it
-        looks at most is one of them, and how far it is from uniform on them at the worst."""
+        looks at most is one of them, and how far it is from uniform on them at the worst; and where answers look, mean over heads."""
         tokens = spell(inputs, text.sums, self.separated).tokens
         pattern, place = patterns(model, tokens), jnp.arange(tokens.shape[1])
         entropy, there = entropies(pattern, jnp), (place < self.first + text.counts.sum())[1:]
@@ -145,6 +145,7 @@ class Learning(Rule):
             "mass": (at_answers * looks).sum(-1).mean(0),
             "hits": ((hit * counts).sum(-1) / counts.sum()).mean(0),
             "off_one_hot": (off * counts).max((0, -1)),
+            "looked": at_answers[..., : self.bits].mean((0, 1, 2)),
         }
 
     @partial(jax.jit, static_argnums=0)
@@ -163,7 +164,7 @@ class Learning(Rule):
     def dims(self):
         seen = ("layer", "head")
         passes = {"training_loss": (), "training_accuracy": ()} if self.passes else {}
-        return {"loss": (), "accuracy": (), "entropy": (*seen, "places"), "mass": (*seen, "answer"), "hits": seen, "off_one_hot": seen,
+        return {"loss": (), "accuracy": (), "entropy": (*seen, "places"), "mass": (*seen, "answer"), "hits": seen, "off_one_hot": seen, "looked": ("answer", "bit"),
                 "looked_at": (*seen, "answer", "bit"), "secret_bits": ("bit", "answer")} | passes  # fmt: skip
 
     @property

@@ -1,0 +1,56 @@
+"""The front page: the papers, their verdicts, what it took, and on what machine."""
+
+from __future__ import annotations
+
+from typing import Any, Sequence
+
+from stagewise.lab.catalogue import Paper
+from stagewise.lab.engine import Runs
+from stagewise.lab.ledger import Entry
+from stagewise.lab.provenance import environment
+from stagewise.lab.report.markup import definitions, text, verdict
+
+OUTCOMES = ("holds", "fails", "inconclusive", "untested")
+LEGEND = (
+    "In brackets: 95 % intervals over seeds; exact where nothing is random. A control is a case on which the claim must not hold. "
+    "Lines in figures are medians over seeds, bands the middle 80 %."
+)
+
+
+def front(papers: Sequence[Paper], entries: Sequence[Entry], preset: str, runs: Runs) -> str:
+    cards = "".join(_card(paper, [entry for entry in entries if entry.claim.paper == paper.name], runs) for paper in papers)
+    seconds = sum({run.folders: run.seconds for run in runs.values()}.values())
+    took = f"{len({run.folders for run in runs.values()})} runs, {_time(seconds)} of computing"
+    return (
+        f"<p>{len(entries)} claims at preset <b>{text(preset)}</b>: {_counts(entries)}. {took}.</p>"
+        f'<div class="cards">{cards}</div><p class="soft">{text(LEGEND)}</p>'
+    )
+
+
+def machine() -> str:
+    """Where the report was made."""
+    return definitions([(name, text(value)) for name, value in _flat(environment()).items()])
+
+
+def _card(paper: Paper, entries: Sequence[Entry], runs: Runs) -> str:
+    mine = {run.folders: run.seconds for experiment, run in runs.items() if experiment.name.partition(".")[0] == paper.name}
+    return (
+        f'<a class="card" href="#{text(paper.name)}"><b>{text(paper.name)}</b><span>{text(paper.title)}</span>'
+        f'<span>{_counts(entries)}</span><span class="soft">{len(mine)} runs, {_time(sum(mine.values()))}</span></a>'
+    )
+
+
+def _counts(entries: Sequence[Entry]) -> str:
+    counts = {name: sum(entry.verdict.outcome == name for entry in entries) for name in OUTCOMES}
+    return " ".join(verdict(name, count) for name, count in counts.items() if count)
+
+
+def _time(seconds: float) -> str:
+    return f"{seconds:.0f} s" if seconds < 90 else f"{seconds / 60:.0f} min" if seconds < 5400 else f"{seconds / 3600:.1f} h"
+
+
+def _flat(value: dict, prefix: str = "") -> dict[str, Any]:
+    flat: dict[str, Any] = {}
+    for name, inner in value.items():
+        flat |= _flat(inner, f"{prefix}{name} ") if isinstance(inner, dict) else {prefix + name: inner}
+    return flat

@@ -1,0 +1,67 @@
+"""A paper's part of the page: its story, each step beside what it speaks of, then the figures that the story left out."""
+
+from __future__ import annotations
+
+import re
+from typing import Any, Mapping
+
+from stagewise.lab import dynamics, example
+from stagewise.lab.catalogue import Paper
+from stagewise.lab.engine import Runs
+from stagewise.lab.figures import Figure, styled
+from stagewise.lab.ledger import experiments_of, given, missing
+from stagewise.lab.report.markup import chart, prose, settings_of, text
+
+
+def part(paper: Paper, figures: Mapping[Figure, Any], preset: str, runs: Runs) -> str:
+    """`figures` are those that could be drawn, with their charts."""
+    drawn = {figure.id: _figure(figure, shown, preset) for figure, shown in figures.items()}
+    known, told, parts = paper.figures(), set(), []
+    for step in paper.told():
+        told |= {shown for shown in step.shown if isinstance(shown, str)}
+        inner = "".join(_shown(shown, drawn, known, preset, runs) for shown in step.shown)
+        parts.append(f"<h3>{text(step.title)}</h3><p>{prose(step.text)}</p>{inner}")
+    rest = "".join(html for id, html in drawn.items() if id not in told)
+    more = f"<h3>More figures</h3>{rest}" if rest else ""
+    return f'<section id="{text(paper.name)}"><h2>{text(paper.title)}</h2>{"".join(parts)}{more}{_slips(paper)}<p><a href="#ledger" data-paper="{text(paper.name)}">All claims of this paper</a></p></section>'
+
+
+def _shown(shown: Any, drawn: Mapping[str, str], known: Mapping[str, Figure], preset: str, runs: Runs) -> str:
+    if isinstance(shown, str):
+        return drawn.get(shown) or f'<p class="soft">{text(known[shown].source)} takes more than preset {text(preset)} has: <code>stagewise figure {text(shown)} --preset standard</code></p>'
+    if isinstance(shown, dynamics.Dynamics):
+        return scrubbed(shown, preset, runs)
+    sampled = shown()
+    return f"<figure>{chart(styled(example.draw(sampled)), sampled.says)}<figcaption><p>{text(sampled.says)}</p></figcaption></figure>"
+
+
+def scrubbed(shown: dynamics.Dynamics, preset: str, runs: Runs) -> str:
+    """Charts with a slider, if what they need is there."""
+    needs = shown.needs_at(preset)
+    if missing(needs) or not all(experiment in runs for experiment in experiments_of(needs)):
+        return ""
+    frames = shown.frames(**{name: given(need, runs) for name, need in needs.items()})
+    told = frames.labels()
+    labels, last = "".join(f"<option>{text(label)}</option>" for label in told), len(told) - 1
+    return (
+        f'<figure class="dynamics" id="{text(shown.id)}"><div class="controls"><button type="button" class="play">Play</button>'
+        f'<input type="range" min="0" max="{last}" value="{last}" aria-label="training time, {text(shown.id)}"><output></output>'
+        f'<label><input type="checkbox" class="singles"> single seeds</label><datalist>{labels}</datalist></div>'
+        f"{chart(styled(dynamics.draw(frames)), shown.shows)}<figcaption><p>{text(shown.shows)}</p></figcaption></figure>"
+    )
+
+
+def _figure(figure: Figure, drawn: Any, preset: str) -> str:
+    used = dict.fromkeys(settings_of(experiment) for experiment in experiments_of(figure.needs_at(preset)))
+    settings = "".join(f"<li>{text(line)}</li>" for line in list(used)[:12]) + (f"<li>and {len(used) - 12} more</li>" if len(used) > 12 else "")
+    return (
+        f'<figure id="{text(figure.id)}"><h4>{text(figure.source)} <small>{text(figure.id)}</small></h4>{chart(drawn, figure.shows)}'
+        f"<figcaption><p><b>Here:</b> {text(figure.shows)}</p><p><b>In the paper:</b> {text(figure.paper_shows)}</p>"
+        f"<details><summary>Settings and command</summary><ul>{settings}</ul><p><code>stagewise figure {text(figure.id)} --preset {text(preset)} --out {text(figure.id)}.svg</code></p></details></figcaption></figure>"
+    )
+
+
+def _slips(paper: Paper) -> str:
+    _, _, rest = paper.story.partition("Read on:")
+    listed = "".join(f"<li>{prose(slip)}</li>" for slip in re.findall(r"^- (.*(?:\n  .*)*)", rest, re.M))
+    return f"<details><summary>Where the paper's print is off</summary><ul>{listed}</ul></details>" if listed else ""

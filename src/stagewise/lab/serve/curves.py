@@ -1,0 +1,63 @@
+"""Curves of runs whatever the experiment: of one while it runs, or of several over each other."""
+
+from __future__ import annotations
+
+from typing import Mapping
+
+import altair as alt
+import numpy as np
+import pandas as pd
+import xarray as xr
+
+from stagewise.lab.charts import band, kept_records
+from stagewise.lab.figures import Drawn, styled
+
+FIRST = ("loss", "accuracy", "test_loss", "test_accuracy", "margin", "entropy", "type_loss")
+MOST_CHARTS, MOST_LABELS, MOST_POINTS = 6, 6, 200
+
+
+def drawn(runs: Mapping[str, xr.Dataset]) -> Drawn | None:
+    """A chart for each quantity that the runs share, medians with bands; several runs are told apart by colour and labels by dashes. None if there is no curve."""
+    names = [name for name in _in_order(next(iter(runs.values()))) if all(name in run for run in runs.values())]
+    charts = [_chart(name, {label: run[name] for label, run in runs.items()}) for name in names[:MOST_CHARTS]]
+    if not charts:
+        return None
+    scales = {"color": "independent" if len(runs) == 1 else "shared", "strokeDash": "independent"}
+    rows = [alt.hconcat(*charts[i : i + 2]).resolve_scale(**scales) for i in range(0, len(charts), 2)]
+    return styled(alt.vconcat(*rows).resolve_scale(**scales))
+
+
+def _in_order(run: xr.Dataset) -> list[str]:
+    """What can be drawn as curves: over records, with at most one more dimension that is short."""
+    found = []
+    for name, values in run.data_vars.items():
+        more = [dim for dim in values.dims if dim not in ("seed", "record")]
+        if {"seed", "record"} <= set(values.dims) and values.sizes["record"] > 1 and len(more) <= 1 and values.dtype.kind in "fiu":
+            if not more or values.sizes[more[0]] <= MOST_LABELS:
+                found.append(str(name))
+    return sorted(found, key=lambda name: FIRST.index(name) if name in FIRST else len(FIRST))
+
+
+def _chart(name: str, values: Mapping[str, xr.DataArray]) -> alt.LayerChart:
+    table = pd.concat([_table(name, each).assign(run=label) for label, each in values.items()])
+    across = "time" if next(iter(values.values())).coords.get("time") is not None else "step"
+    positive = table[table.when > 0]
+    x = alt.X("when:Q", title=across, scale=alt.Scale(type="log", nice=False) if len(positive) else alt.Scale())
+    alone, legend = len(values) == 1, {"orient": "bottom", "symbolType": "stroke", "symbolOpacity": 1}
+    colour = alt.Color("of:N", title=None, sort=None, legend=alt.Legend(columns=3, **legend)) if alone else alt.Color("run:N", title=None, sort=list(values), legend=alt.Legend(columns=1, labelLimit=500, **legend))
+    dash = {} if alone or table.of.nunique() == 1 else {"strokeDash": alt.StrokeDash("of:N", title=None, legend=alt.Legend(orient="bottom", columns=3))}
+    base = alt.Chart(positive if len(positive) else table, title=name, width=340, height=200)
+    spread = base.mark_area(opacity=0.15).encode(x, alt.Y("low:Q", title=None), alt.Y2("high:Q"), colour, alt.Detail("of:N"))
+    middle = base.mark_line().encode(x, alt.Y("value:Q", title=None), colour, tooltip=["run:N", "of:N", "when:Q", "value:Q", "low:Q", "high:Q"], **dash)
+    return spread + middle
+
+
+def _table(name: str, values: xr.DataArray) -> pd.DataFrame:
+    """Columns when, of, low, value, high. Where seeds have times of their own, the first seed's stand for all."""
+    label = next((dim for dim in values.dims if dim not in ("seed", "record")), None)
+    over = values.coords.get("time", values.coords.get("step"))
+    at = (over.isel(seed=0) if "seed" in over.dims else over).values.astype(float)
+    plain = xr.DataArray(values.values, dims=values.dims, coords={label: values[label].values} if label else {})
+    kept = kept_records(plain.median("seed").transpose("record", ...).values.reshape(len(at), -1), MOST_POINTS)
+    table = band(plain.assign_coords(record=np.arange(len(at))).isel(record=kept), "value")
+    return table.assign(when=at[table.record.values], of=table[label].astype(str) if label else name)[["when", "of", "low", "value", "high"]].dropna()

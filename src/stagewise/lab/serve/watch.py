@@ -1,0 +1,104 @@
+"""What there is to see in a folder of runs, as plain values. Folders may appear, vanish or be half written at any moment."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+from stagewise.errors import Refused
+from stagewise.lab import catalogue
+from stagewise.lab.experiment import PRESETS
+from stagewise.lab.files import Damaged
+from stagewise.lab.runs import Block, blocks, listing, read_block
+from stagewise.lab.settings import flatten
+
+NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.\-]*")
+
+
+class Missing(Exception):
+    """What was asked for is not there, or not for showing."""
+
+
+def inside(root: Path, *parts: str) -> Path:
+    """The path of something below the root; a name that is none, or a link that leads out, is missing."""
+    if not all(NAME.fullmatch(part) for part in parts):
+        raise Missing("no such name")
+    path, top = root.joinpath(*parts).resolve(), root.resolve()
+    if not path.is_relative_to(top) or path == top:
+        raise Missing("not in this folder")
+    return path
+
+
+def listed(root: Path) -> list[dict[str, Any]]:
+    """Every run, those that run now first."""
+    known = catalogue.experiments()
+    found = []
+    for run in listing(root, known):
+        found.append({
+            "folder": "/".join(run.folder.relative_to(root).parts), "experiment": run.experiment, "seeds": list(run.seeds), "state": run.state,
+            "seconds": run.seconds, "finished": run.finished, "progress": run.progress, "settings": _changed(known.get(run.experiment), run.settings),
+        })  # fmt: skip
+    return sorted(found, key=lambda run: (run["state"] != "running", run["experiment"], run["folder"]))
+
+
+def block_of(root: Path, experiment: str, settings: str, seeds: str) -> Block:
+    try:
+        return read_block(inside(root, experiment, settings, seeds), catalogue.experiments())
+    except Refused as error:
+        raise Missing(str(error)) from error
+
+
+def trajectory(block: Block):
+    """What a run recorded: all of it, or up to its last checkpoint; None if nothing yet."""
+    from stagewise.lab.engine import so_far
+
+    try:
+        return block.trajectory() if block.finished else so_far(block)
+    except (Damaged, OSError, ValueError, KeyError) as error:
+        raise Missing(f"{block.folder.name} cannot be read: {error}") from error
+
+
+def settings_of(block: Block) -> dict[str, str]:
+    return {path: str(value) for path, value in flatten(block.experiment).items() if path != "seeds"}
+
+
+def differing(all_settings: list[dict[str, str]]) -> dict[str, list[str]]:
+    """The settings in which runs differ, with each run's."""
+    paths = dict.fromkeys(path for settings in all_settings for path in settings)
+    rows = {path: [settings.get(path, "") for settings in all_settings] for path in paths}
+    return {path: values for path, values in rows.items() if len(set(values)) > 1}
+
+
+def figures_ready(root: Path) -> list[dict[str, str]]:
+    """The figures whose runs are all stored, with the preset they are at."""
+    from stagewise.lab.ledger import experiments_of, missing
+
+    found = []
+    for paper in catalogue.papers().values():
+        for id, figure in paper.figures().items():
+            for preset in PRESETS:
+                needs = figure.needs_at(preset)
+                if not missing(needs) and all(block.finished for experiment in experiments_of(needs) for block in blocks(experiment, root)):
+                    found.append({"id": id, "preset": preset, "source": figure.source, "shows": figure.shows})
+    return found
+
+
+def reports(root: Path) -> list[str]:
+    """The reports that were written into this folder."""
+    return sorted(path.parent.name for path in root.glob("reports/*/report.html") if NAME.fullmatch(path.parent.name))
+
+
+def _changed(cls: type | None, settings: dict[str, Any]) -> str:
+    """The settings that are not the experiment's own, as words; of an experiment that is not known, all."""
+    flat = _flat(settings)
+    default = _flat(json.loads(json.dumps(cls().stored()))) if cls else {}
+    return ", ".join(f"{path}={value}" for path, value in flat.items() if default.get(path) != value)
+
+
+def _flat(settings: Any, prefix: str = "") -> dict[str, Any]:
+    flat: dict[str, Any] = {}
+    for name, value in settings.items() if isinstance(settings, dict) else ():
+        flat |= _flat(value, f"{prefix}{name}.") if isinstance(value, dict) else {f"{prefix}{name}": value}
+    return flat

@@ -1,0 +1,19 @@
+"""How the report tells a paper: parts of text, each beside what it speaks of."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Callable
+
+if TYPE_CHECKING:
+    from stagewise.lab.dynamics import Dynamics
+    from stagewise.lab.example import Example
+
+
+@dataclass(frozen=True)
+class Part:
+    """A heading, a few sentences, and what is shown beside them: figures by id, a drawn example (a function that samples it), dynamics with a slider."""
+
+    title: str
+    text: str
+    shown: tuple[str | Dynamics | Callable[[], Example], ...] = ()

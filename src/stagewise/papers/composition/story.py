@@ -1,0 +1,53 @@
+"""The paper as the report tells it."""
+
+from __future__ import annotations
+
+import numpy as np
+import xarray as xr
+
+from stagewise.lab.dynamics import Frames, Heat, dynamics
+from stagewise.lab.example import Example
+from stagewise.lab.story import Part
+from stagewise.papers.composition.studies import small
+from stagewise.tasks.composition import Composition
+
+
+def sequence() -> Example:
+    """A sampled sequence of four levels, and the way of one symbol through it."""
+    task, rng = Composition(levels=4, symbols=3), np.random.default_rng(3)
+    hidden, sigma = task.draw_hidden(rng), task.draw(rng, 1)[0]
+    symbol, asks, links = 0, task.tokens, []
+    for level in range(task.levels):
+        place = level * task.symbols + int(hidden[level, symbol])
+        links.append((asks, place, f"level {level + 1}"))
+        asks, symbol = place, int(sigma[level, hidden[level, symbol]])
+    tokens = tuple(str(value + 1) for value in sigma.reshape(-1))
+    return Example(
+        (*tokens, str(symbol + 1)), frozenset({task.tokens}), tuple(links),
+        f"Four permutations of three symbols, {' '.join(tokens)}. From symbol 1 the hidden permutation of each level says which of its three tokens to read, and what stands there is the symbol to go on with; "
+        f"after four levels it is {symbol + 1}.",
+    )  # fmt: skip
+
+
+@dynamics("composition.scrub", needs={"run": small})
+def one_layer_after_another(run: xr.Dataset) -> Frames:
+    """The curriculum on four levels of five symbols, step by step: two steps for every number of hops, one of attention and one of the readout. Each layer's attention is uniform until
+    its step, and exact after it."""
+    patterns = run.pattern.isel(seed=0).assign_coords(query=np.arange(1, run.sizes["query"] + 1), key=np.arange(1, run.sizes["key"] + 1))
+    heats = {f"attention of layer {layer}": Heat(patterns.sel(layer=layer, drop=True).transpose("record", "query", "key"), 1.0) for layer in run.layer.values}
+    steps, hops = run.step.values.astype(float), run.hops.values
+    stages = {f"{hop} hop{'s' if hop > 1 else ''}": (2.0 * n, 2.0 * (n + 1)) for n, hop in enumerate(hops)}
+    return Frames("gradient step", steps, heats, {"loss by number of hops": run.loss, "least attention on the right token": run.least_attention}, stages)
+
+
+STORY = (
+    Part("The task", "A sequence shows k permutations; the task hides k others. Asked for a symbol, one follows it through the levels, each by a hidden and then the shown permutation: r levels far, r hops.", (sequence,)),
+    Part("The model", "Attention alone, in log2 k + 1 layers. Two times r hops are r hops after r hops, so each layer can double the hops of the one before; the first finds what the hidden permutations are."),
+    Part("From easy to hard, one layer a step", "Trained on 1, 2, 4, … hops in turn, layer after layer learns its part in a single large step. Trained on all at once the same happens by itself: what an untrained layer "
+         "hands on is the same for all queries, so the layers after it get no gradient until it is their turn.", (one_layer_after_another, "composition.fig3left", "composition.fig3mid", "composition.curriculum")),
+    Part("Learned beside built", "Attention that training finds is that of the construction.", ("composition.patterns",)),
+    Part("Why k-fold data alone are hopeless", "Two targets agree hardly more often than chance, and the excess falls exponentially in k. No learner that goes by correlations can tell them apart with fewer queries than that.",
+         ("composition.correlations",)),
+    Part("How many samples", "Far fewer than the theorem asks for, and fewer still if all queries of a sequence are asked.", ("composition.samples",)),
+    Part("A standard encoder", "Adam on an encoder with all its parts shows the same order of hops. Whether it gets to four hops depends on what else is in the mixture.", ("composition.fig3right", "composition.decides", "composition.stuck")),
+)  # fmt: skip
