@@ -28,6 +28,8 @@ _ROOMS = {
     "experiment": "stagewise.lab.api",
     "study": "stagewise.lab.api",
     "figure": "stagewise.lab.api",
+    "sweep": "stagewise.lab.api",
+    "Sweep": "stagewise.lab.sweep",
     "Experiment": "stagewise.lab.experiment",
     "Study": "stagewise.lab.study",
     "Refused": "stagewise.errors",

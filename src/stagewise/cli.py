@@ -9,6 +9,7 @@ import sys
 from pathlib import Path
 
 from stagewise import threads
+from stagewise.commands import sweep
 from stagewise.errors import Refused
 
 PRESETS = "quick (a minute a paper), standard (more seeds and sizes) or paper (the paper's own settings); default quick"
@@ -104,8 +105,14 @@ def _parser() -> argparse.ArgumentParser:
     report.add_argument("--out", type=_folder, help="folder for ledger.json, report.html and figures (default: reports in the runs folder)")
     places(report)
 
+    swept = command("sweep", _sweep, "Run an experiment over a grid of settings, here, on all cores, or on a Ray cluster.")
+    sweep.add_options(swept)
+    swept.add_argument("--preset", default="quick", help=PRESETS)
+    places(swept)
+
     drawn = command("figure", _figure, "Draw one figure, or that of a claim, for a paper or slides.")
-    drawn.add_argument("name", help="a figure or a claim, as in the report")
+    drawn.add_argument("name", help="a figure or a claim, as in the report, or a sweep by the name it was given")
+    drawn.add_argument("--of", help="of a sweep: the quantity, such as accuracy or loss[conflicting]")
     drawn.add_argument("--out", type=Path, required=True, help="the file to write: .svg, .png or .pdf")
     drawn.add_argument("--preset", default="quick", help=PRESETS)
     places(drawn)
@@ -359,11 +366,15 @@ def print_ledger(entries) -> None:
     console.print(f"{len(entries)} claims: " + ", ".join(counts))
 
 
+def _sweep(options, _) -> int:
+    return sweep.act(options)
+
+
 def _figure(options, _) -> int:
     from stagewise.lab import api
     from stagewise.lab.progress import shown
 
-    print(api.figure(options.name, options.out, options.preset, runs=options.runs, progress=shown()))
+    print(api.figure(options.name, options.out, options.preset, of=options.of, runs=options.runs, progress=shown()))
     return 0
 
 

@@ -76,9 +76,9 @@ def test_an_interrupted_block_goes_on_beside_fresh_ones(runs):
 
 
 def test_groups_are_bounded(runs, monkeypatch):
-    from stagewise.lab import engine
+    from stagewise.lab import jobs
 
-    monkeypatch.setattr(engine, "MOST_LANES", 4)
+    monkeypatch.setattr(jobs, "MOST_LANES", 4)
     notes = Notes()
     study = sw.Study("x", "", JointTraining.plan(width=4, steps=20, seeds=2), over={"learning_rate": (0.1, 0.2, 0.3)})
     sw.run(study.at("quick"), runs=runs, progress=notes)

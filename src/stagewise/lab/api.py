@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Mapping
 
 from stagewise.errors import Refused, nearest, require
 from stagewise.lab import catalogue
@@ -15,6 +15,7 @@ from stagewise.lab.progress import Silent
 from stagewise.lab.runs import blocks, read_block, runs_root
 from stagewise.lab.settings import override
 from stagewise.lab.study import Grid, Study
+from stagewise.lab.sweep import Sweep
 
 
 def experiment(name: str, preset: str = "quick", **changes: Any) -> Experiment:
@@ -133,33 +134,57 @@ def reproduce(name: str = "all", preset: str = "quick", *, out: Path | str | Non
     return Reproduction(entries, target / "ledger.json", write(papers, entries, list(needed_by), preset, done, target))
 
 
-def figure(name: str, out: Path | str, preset: str = "quick", *, runs: Path | str | None = None, progress: Silent = Silent()) -> Path:
+def figure(name: str, out: Path | str, preset: str = "quick", *, of: str | None = None, runs: Path | str | None = None, progress: Silent = Silent()) -> Path:
     """Draw a figure, or that of a claim, as SVG, PNG or PDF; what it needs is run if it is not stored.
 
-    The figure of a claim is the one that shares most runs with it; where none does, its measured values with their intervals."""
-    check_preset(preset)
-    claim, chosen = _figure_named(name, preset)
+    The figure of a claim is the one that shares most runs with it; where none does, its measured values with their intervals. That of a sweep,
+    by the name `stagewise sweep` gave it, is a line, a heat map or a family of lines of the quantity `of`."""
     from stagewise.lab import pictures
+
+    check_preset(preset)
+    out, root = Path(out), Path(runs) if runs else runs_root()
+    pictures.check_ending(out)
+    if name.startswith("sweep-"):
+        chart = _swept(name, of, root, progress)
+    else:
+        require(of is None, "`of` chooses a quantity of a sweep; a figure has its own (leave --of)")
+        chart = _drawn(name, preset, root, progress)
+    make_folder(out.absolute().parent)
+    pictures.save(chart, out)
+    return out
+
+
+def _swept(name: str, of: str | None, root: Path, progress: Silent):
+    """The diagram of a sweep, from what is stored."""
+    from stagewise.lab import sweep as sweeps
+
+    path = root / "sweeps" / f"{name}.json"
+    require(path.exists(), f"there is no sweep {name} in {root}{nearest(name, [one.stem for one in (root / 'sweeps').glob('*.json')])} (set --runs)")
+    planned = sweeps.plan(sweeps.read(path), root, progress)
+    require(len(planned.jobs.missing) < len(planned.jobs.all), f"no job of {name} is finished yet")
+    from stagewise.lab.figures import styled
+    from stagewise.lab.phase import at_end, diagram
+
+    values = at_end(sweeps.gather(planned), of)
+    return styled(diagram(values, f"{planned.sweep.experiment}: {values.name}, median over {values.sizes['seed']} seeds"))
+
+
+def _drawn(name: str, preset: str, root: Path, progress: Silent):
+    claim, chosen = _figure_named(name, preset)
     from stagewise.lab.engine import run_all
     from stagewise.lab.ledger import experiments_for, experiments_of, judge_all, missing
     from stagewise.lab.report import draw
 
-    out = Path(out)
-    pictures.check_ending(out)
     needs = chosen.needs_at(preset) if chosen else claim.needs_at(preset)
     require(not missing(needs), f"{name} takes more than preset {preset} has (set --preset standard)")
-    root = make_folder(Path(runs) if runs else runs_root())
+    make_folder(root)
     if chosen:
-        chart = draw(chosen, preset, run_all(experiments_of(needs), root, progress))
-    else:
-        from stagewise.lab.charts import measured
-        from stagewise.lab.figures import styled
+        return draw(chosen, preset, run_all(experiments_of(needs), root, progress))
+    from stagewise.lab.charts import measured
+    from stagewise.lab.figures import styled
 
-        [entry] = judge_all([claim], preset, root, run_all(experiments_for([claim], preset), root, progress))
-        chart = styled(measured(claim.id, entry.verdict, entry.control))
-    make_folder(out.absolute().parent)
-    pictures.save(chart, out)
-    return out
+    [entry] = judge_all([claim], preset, root, run_all(experiments_for([claim], preset), root, progress))
+    return styled(measured(claim.id, entry.verdict, entry.control))
 
 
 def _figure_named(name: str, preset: str):
@@ -177,3 +202,72 @@ def _figure_named(name: str, preset: str):
     shared = {figure: len(used & set(experiments_of(figure.needs_at(preset)))) for figure in known.values() if figure.paper == claim.paper}
     best = max(shared, key=shared.get, default=None)
     return claim, best if best and shared[best] else None
+
+
+def sweep(experiment: str | Sweep, over: Mapping[str, Any] | None = None, preset: str = "quick", *, engine: str = "process", workers: int | None = None,
+          address: str | None = None, lanes: int | None = None, fail_fast: bool = False, retry: bool = False, yes: bool = False,
+          runs: Path | str | None = None, progress: Silent = Silent(), **settings: Any):  # fmt: skip
+    """Run an experiment over a grid and return one dataset with the swept settings as dimensions: `sw.sweep("mixture.joint", {"width": (8, 16)}, seeds=8)`.
+
+    What is done is not done again. Jobs that failed are NaN in the dataset and marked in `missing`."""
+    from stagewise.lab import sweep as sweeps
+
+    chosen = experiment if isinstance(experiment, Sweep) else Sweep(experiment, {path: tuple(values) for path, values in (over or {}).items()}, preset, settings)
+    check_sweep(chosen, yes)
+    root = make_folder(Path(runs) if runs else runs_root())
+    run_by, most = engine_for(chosen, engine, workers, address, lanes)
+    planned = sweeps.plan(chosen, root, progress, most)
+    if retry:
+        for block in planned.failed:
+            block.forgive()
+    return sweeps.gather(sweeps.run(planned, root, run_by, progress, fail_fast))
+
+
+def sweep_from(given: Mapping[str, Any], seeds: int | None = None) -> Sweep:
+    """A sweep from a table, as in a TOML file: experiment, preset, seeds, [over] and [set]."""
+    from stagewise.lab.axes import from_toml
+
+    known = {"experiment", "preset", "seeds", "over", "set"}
+    for name in given:
+        require(name in known, f"a sweep has no {name!r}{nearest(name, known)}; it has {', '.join(sorted(known))}")
+    require(isinstance(given.get("experiment"), str), 'a sweep names its experiment: experiment = "mixture.joint"')
+    tables = {name: _dotted(given.get(name, {}), f"[{name}]") for name in ("over", "set")}
+    shared = {path: tuple(value) if isinstance(value, list) else value for path, value in tables["set"].items()}
+    chosen = seeds if seeds is not None else given.get("seeds")
+    return Sweep(given["experiment"], {path: from_toml(path, values) for path, values in tables["over"].items()}, given.get("preset", "quick"), shared | ({"seeds": chosen} if chosen is not None else {}))
+
+
+def _dotted(table: Any, what: str) -> dict[str, Any]:
+    """Nested tables as paths; a table that describes a range stays."""
+    require(isinstance(table, Mapping), f"{what} is a table of settings, not {table!r}")
+    flat: dict[str, Any] = {}
+    for name, value in table.items():
+        if isinstance(value, Mapping) and "from" not in value:
+            flat |= {f"{name}.{rest}": inner for rest, inner in _dotted(value, what).items()}
+        else:
+            flat[name] = value
+    return flat
+
+
+def check_sweep(chosen: Sweep, yes: bool) -> None:
+    """Refuse what nobody means, and every cell whose settings are out of range, before anything runs."""
+    from stagewise.lab.sweep import MANY
+
+    require(yes or chosen.jobs < MANY, f"that is {chosen.jobs:,} jobs: say --yes if you mean it")
+    for _, cell in chosen.grid.cells():
+        cell.digest  # built, so its settings are checked
+
+
+def engine_for(chosen: Sweep, name: str, workers: int | None, address: str | None, lanes: int | None):
+    """The engine, and how many lanes a group may have: as many as are worth it in one process, and a fair share for each of several."""
+    import os
+
+    from stagewise.lab.engines import engine
+
+    require(lanes is None or lanes >= 1, f"a group has at least one lane, not {lanes} (set --lanes)")
+    require(workers is None or name == "pool", "workers are those of the pool (set --engine pool)")
+    require(address is None or name == "ray", "an address is that of a Ray cluster (set --engine ray)")
+    found = engine(name, workers, address)
+    if lanes is None and name != "process":
+        lanes = max(1, -(-chosen.jobs * chosen.base.lanes // (workers or os.cpu_count() or 1)))
+    return found, lanes

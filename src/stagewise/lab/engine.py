@@ -16,15 +16,15 @@ import xarray as xr
 from stagewise.errors import require
 from stagewise.lab import interrupt
 from stagewise.lab.experiment import Experiment
-from stagewise.lab.files import Damaged, load_arrays
+from stagewise.lab.files import load_arrays
+from stagewise.lab.jobs import Group, jobs_of
 from stagewise.lab.progress import Silent
-from stagewise.lab.runs import Block, blocks
+from stagewise.lab.runs import Block
 from stagewise.training.program import Program
 
 SECONDS_BETWEEN_CHECKPOINTS = 5.0
 SECONDS_BETWEEN_WORDS = 1.0
 SHARE_OF_TIME = 0.05  # that writing checkpoints may take
-MOST_LANES = 256  # that run side by side, unless a program takes fewer
 
 
 @dataclass(frozen=True)
@@ -62,25 +62,11 @@ class Runs(dict[Experiment, Run]):
 
 
 def run_all(experiments: Iterable[Experiment], root: Path, progress: Silent = Silent()) -> Runs:
-    """Run what is not stored yet, side by side where only numbers differ, and load everything.
-
-    Experiments that differ only in their number of seeds share the blocks of the one that has most."""
-    unique = list(dict.fromkeys(experiments))
-    most: dict[tuple[str, str], Experiment] = {}
-    for experiment in unique:
-        known = most.setdefault(_identity(experiment), experiment)
-        if experiment.lanes > known.lanes:
-            most[_identity(experiment)] = experiment
-    stored = {identity: blocks(experiment, root) for identity, experiment in most.items()}
-    missing = [block for parts in stored.values() for block in parts if not _is_whole(block, progress)]
-    fresh: dict[Path, xr.Dataset] = {}
-    for program, group in _groups(missing):
-        fresh |= _compute(program, group, progress)
-    return Runs({experiment: load_run(experiment, stored[_identity(experiment)], fresh) for experiment in unique})
-
-
-def _identity(experiment: Experiment) -> tuple[str, str]:
-    return experiment.name, experiment.digest
+    """Run what is not stored yet, side by side where only numbers differ, and load everything."""
+    jobs, fresh = jobs_of(experiments, root, progress), {}
+    for group in jobs.groups:
+        fresh |= compute(group, progress)
+    return Runs({experiment: load_run(experiment, parts, fresh) for experiment, parts in jobs.blocks.items()})
 
 
 def load_run(experiment: Experiment, parts: Sequence[Block], fresh: Mapping[Path, xr.Dataset] = {}) -> Run:
@@ -91,44 +77,11 @@ def load_run(experiment: Experiment, parts: Sequence[Block], fresh: Mapping[Path
     return Run(experiment, trajectory.isel(seed=slice(experiment.lanes)), tuple(parts))
 
 
-def _is_whole(block: Block, progress: Silent) -> bool:
-    """Whether a block is finished and undamaged; a damaged one is set aside, by one process alone."""
-    try:
-        if block.finished:
-            block.check()
-        return block.finished
-    except Damaged:
-        with block.locked(lambda: None):
-            try:  # another process may have set it aside, or made it again, before this one had the lock
-                if block.finished:
-                    block.check()
-                return block.finished
-            except Damaged as error:
-                progress.note(f"{error}; the folder is kept as {block.set_aside().name} and the run is made again")
-                return False
-
-
-def _groups(missing: Sequence[Block]) -> list[tuple[Program, list[Block]]]:
-    """Blocks whose programs are equal differ in numbers only and run together, up to a number of lanes.
-
-    Blocks that were interrupted go on with those that have a saved chunk in common, and do not wait for fresh ones."""
-    groups: list[tuple[Program, list[Block], set[int]]] = []
-    for block in sorted(missing, key=lambda block: str(block.folder)):
-        program, saved = block.experiment.program(), block.saved_chunks() or {0}
-        for i, (other, group, common) in enumerate(groups):
-            lanes = sum(member.last - member.first for member in group) + block.last - block.first
-            if program == other and common & saved and lanes <= min(MOST_LANES, program.most_lanes):
-                group.append(block)
-                groups[i] = (other, group, common & saved)
-                break
-        else:
-            groups.append((program, [block], saved))
-    return [(program, group) for program, group, _ in groups]
-
-
-def _compute(program: Program, group: list[Block], progress: Silent) -> dict[Path, xr.Dataset]:
+def compute(group: Group, progress: Silent) -> dict[Path, xr.Dataset]:
+    """Run a group to its end, from where it was left, and store it; what was recorded, by folder. A block that another process has finished meanwhile is left out."""
+    program = group[0].experiment.program()
     with ExitStack() as held:
-        for block in group:
+        for block in sorted(group, key=lambda block: str(block.folder)):  # one order for all processes, or two could wait for each other
             held.enter_context(block.locked(lambda: progress.note(f"{block.folder} is being run by another process; waiting")))
         group = [block for block in group if not block.finished]
         if not group:

@@ -109,8 +109,28 @@ class Block:
         names = ("config.json", "environment.json", "trajectory.nc", "checkpoint.safetensors")
         files = {name: sha256((self.folder / name).read_bytes()) for name in names}
         write_json(self.folder / "result.json", {"format": FORMAT, "finished": _now(), "seconds": seconds, "files": files})
-        for name in ("previous.safetensors", "progress.json"):
+        for name in ("previous.safetensors", "progress.json", "failed.json"):
             (self.folder / name).unlink(missing_ok=True)
+
+    def fail(self, reason: str) -> None:
+        """Store that the run cannot be made, and why."""
+        make_folder(self.folder)
+        write_json(self.folder / "config.json", self.config)
+        write_json(self.folder / "failed.json", {"format": FORMAT, "failed": _now(), "reason": reason})
+
+    @property
+    def failure(self) -> str | None:
+        """Why the run could not be made, if it was tried and failed."""
+        if self.finished or not (self.folder / "failed.json").exists():
+            return None
+        try:
+            return str(read_json(self.folder / "failed.json")["reason"])
+        except (Damaged, KeyError, TypeError):
+            return "its reason cannot be read"
+
+    def forgive(self) -> None:
+        """Let a failed run be tried again."""
+        (self.folder / "failed.json").unlink(missing_ok=True)
 
     @property
     def finished(self) -> bool:
@@ -225,7 +245,7 @@ class Listed:
     experiment: str
     settings: dict[str, Any]
     seeds: tuple[int, int]
-    state: str  # finished, running, unfinished, stale, damaged or unreadable
+    state: str  # finished, running, unfinished, failed, stale, damaged or unreadable
     seconds: float | None
     finished: str | None
     progress: dict[str, Any] | None = None
@@ -251,6 +271,8 @@ def _listed(folder: Path, experiments) -> Listed:
             state = "damaged"
         elif name not in experiments:
             state = "unreadable (unknown experiment)"
+        elif state == "unfinished" and (folder / "failed.json").exists():
+            state, progress = "failed", read_json(folder / "failed.json")
         elif state == "unfinished" and is_running(folder):
             state, progress = "running", read_json(folder / "progress.json") if (folder / "progress.json").exists() else None
         elif config["code"] != code_of(experiments[name]):

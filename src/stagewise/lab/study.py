@@ -62,16 +62,21 @@ class Grid:
         return {path.rpartition(".")[2]: values for path, values in self.over.items()}
 
     def gather(self, trajectories: Sequence[Any]):
-        """One dataset with the swept settings as leading dimensions; the trajectories come in the order of `cells`.
+        """One dataset with the swept settings as leading dimensions; the trajectories come in the order of `cells`, None where a job failed.
 
-        Where cells differ in shape (more groups, more signals), missing entries are NaN."""
+        Where cells differ in shape (more groups, more signals), missing entries are NaN; so is all of a failed cell, which `missing` marks."""
+        import numpy as np
         import xarray as xr
 
-        names, sizes = list(self.axes), [len(values) for values in self.axes.values()]
         nested: list[Any] = list(trajectories)
-        for name, size in reversed(list(zip(names, sizes))):
-            rows = [nested[i : i + size] for i in range(0, len(nested), size)]
-            labels = list(self.axes[name]) if all(isinstance(v, (int, float)) for v in self.axes[name]) else [str(v) for v in self.axes[name]]
+        if any(one is None for one in nested):
+            there = next((one for one in nested if one is not None), None)
+            require(there is not None, "every job of the sweep is missing, so there is nothing to gather")
+            nothing = there.map(lambda values: xr.full_like(values, np.nan, dtype=float if values.dtype.kind in "biuf" else object))
+            nested = [(nothing if one is None else one).assign(missing=one is None) for one in nested]
+        for name, values in reversed(self.axes.items()):
+            rows = [nested[i : i + len(values)] for i in range(0, len(nested), len(values))]
+            labels = list(values) if all(isinstance(v, (int, float)) for v in values) else [str(v) for v in values]
             nested = [xr.concat(row, dim=xr.Variable(name, labels), join="outer", coords="different",
                                 compat="equals", data_vars="all") for row in rows]  # fmt: skip
         return nested[0]

@@ -31,9 +31,10 @@ literal_4_3 = Theory.plan(**_LITERAL, samples=4**4 * 3**6, chunk=144, **{"task.l
 
 # How many samples a stage needs.
 _SIZES = Counting().sizes
+_MORE = _SIZES + tuple(int(round(32 * 2 ** (n / 2))) for n in range(23, 28))  # up to 370728: 16 levels need more than 65536
 by_levels = Study(
     "composition.by_levels", "Samples that the first and the last stage need, by number of levels, one query each.", Counting.plan(), over={"task.levels": (2, 4, 8, 16)},
-    at_preset={"quick": {"task.levels": (2, 4, 8), "sizes": _SIZES[:-2]}},
+    at_preset={"quick": {"task.levels": (2, 4, 8), "sizes": _SIZES[:-2]}, "standard": {"sizes": _MORE}, "paper": {"sizes": _MORE}},
 )  # fmt: skip
 _FEWER = tuple(int(round(8 * 2 ** (n / 2))) for n in range(15))  # up to 1024
 by_levels_all = Study(

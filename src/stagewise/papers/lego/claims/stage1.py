@@ -6,7 +6,7 @@ import numpy as np
 
 from stagewise.lab.claims import claim
 from stagewise.lab.settings import setting
-from stagewise.lab.statistics import HOLDS, INCONCLUSIVE, Verdict, all_of, exactly, median_over_seeds, share_of_seeds, slope
+from stagewise.lab.statistics import HOLDS, INCONCLUSIVE, Verdict, all_of, median_over_seeds, share_of_seeds, slope
 from stagewise.lab.study import Later
 from stagewise.lazy import xr
 from stagewise.papers.lego.recorded import action_of, arrivals, by_role, half_sums, in_order, top_of, winners

@@ -1,0 +1,1 @@
+"""Commands that have more to say than fits into `cli.py`."""

@@ -1,0 +1,130 @@
+"""`stagewise sweep`: a quantity over a grid of settings and seeds."""
+
+from __future__ import annotations
+
+import argparse
+import tomllib
+from pathlib import Path
+
+from stagewise.errors import Refused, require
+
+
+def add_options(sub: argparse.ArgumentParser) -> None:
+    sub.add_argument("name", nargs="?", help="an experiment or study, as in `stagewise list`")
+    sub.add_argument("--over", action="append", default=[], metavar="SETTING=VALUES", help="1,2,4 or 2..8 or 0..1/5 or 1e-4..1e-1/7log; may be given several times")
+    sub.add_argument("--set", action="append", default=[], metavar="SETTING=VALUE", help="a setting that all jobs share")
+    sub.add_argument("--seeds", type=int, help="seeds of every job")
+    sub.add_argument("--file", type=Path, help="read the sweep from a TOML file instead")
+    sub.add_argument("--engine", default="process", help="process (default), pool (the cores of this machine) or ray (a cluster)")
+    sub.add_argument("--workers", type=int, help="of the pool (default: one a core)")
+    sub.add_argument("--address", help="of the Ray cluster, host:port (default: Ray on this machine)")
+    sub.add_argument("--lanes", type=int, help="seeds, over all jobs of a group, that run as one program (default: as many as are worth it)")
+    sub.add_argument("--dry-run", action="store_true", help="show the plan and an estimate of its time, and run nothing")
+    sub.add_argument("--fail-fast", action="store_true", help="stop at the first job that fails")
+    sub.add_argument("--retry", action="store_true", help="try failed jobs again")
+    sub.add_argument("--yes", action="store_true", help="even if it is a million jobs")
+    sub.add_argument("--out", type=Path, help="write the results as .nc, .parquet or .csv")
+
+
+def act(options) -> int:
+    from stagewise.lab import api, sweep, tables
+    from stagewise.lab.files import make_folder
+    from stagewise.lab.progress import shown
+    from stagewise.lab.runs import runs_root
+
+    chosen = _chosen(options)
+    api.check_sweep(chosen, options.yes)
+    if options.out:
+        tables.check_ending(options.out)
+    root = options.runs or runs_root()
+    if not options.dry_run:
+        make_folder(root)
+    engine, lanes = api.engine_for(chosen, options.engine, options.workers, options.address, options.lanes)
+    planned = sweep.plan(chosen, root, shown(), lanes)
+    if options.retry:
+        for block in planned.failed:
+            block.forgive()
+    _print_plan(planned, options)
+    if options.dry_run:
+        return 0
+    done = sweep.run(planned, root, engine, shown(), options.fail_fast)
+    return _print_result(done, options)
+
+
+def _print_plan(planned, options) -> None:
+    from stagewise.lab import sweep
+
+    blocks, missing, failed = planned.jobs.all, planned.jobs.missing, planned.failed
+    over = " x ".join(f"{path} ({len(values)})" for path, values in planned.sweep.over.items())
+    print(f"{planned.sweep.name}: {planned.sweep.experiment} over {over}, {planned.cells[0].lanes} seeds")
+    print(f"jobs: {len(blocks)}, done {len(blocks) - len(missing)}, failed before {len(failed)}, to run {len(missing) - len(failed)} in {len(planned.groups)} groups")
+    if options.dry_run and planned.groups:
+        seconds = sweep.estimate(planned)
+        print(f"about {_time(seconds)} of computing after compilation, from timing a chunk of each program; the first group has {len(planned.groups[0])} jobs")
+
+
+def _print_result(done, options) -> int:
+    from stagewise.lab import sweep, tables
+
+    failed, missing = done.failed, [block for block in done.jobs.missing if not block.failure]
+    print(f"done {len(done.jobs.all) - len(done.jobs.missing)} of {len(done.jobs.all)} jobs; plan: {done.path}")
+    for block, reason in failed.items():
+        print(f"failed: {'/'.join(block.folder.parts[-3:])}: {reason.splitlines()[0]} (--retry tries again)")
+    if missing:
+        print(f"missing: {len(missing)} jobs; the same command goes on")
+    if len(done.jobs.missing) < len(done.jobs.all):
+        dataset = sweep.gather(done)
+        print("result: " + ", ".join(f"{name} {size}" for name, size in dataset.sizes.items()))
+        if options.out:
+            tables.save(dataset, options.out)
+            print(f"written to {options.out}")
+        print(f"draw it: stagewise figure {done.sweep.name} --out {done.sweep.name}.svg")
+    return 1 if failed or missing else 0
+
+
+def _chosen(options):
+    from stagewise.lab import api, axes, catalogue
+    from stagewise.lab.experiment import choose
+    from stagewise.lab.sweep import Sweep
+    from stagewise.options import parse_settings
+
+    if options.file:
+        require(not (options.name or options.over or options.set), "a sweep is given by a file or by options, not by both")
+        return api.sweep_from(_toml(options.file), options.seeds)
+    require(options.name is not None, "name an experiment or a study, or give a --file (see stagewise sweep --help)")
+    if options.name in catalogue.studies() and not options.over:
+        require(not options.set and options.seeds is None, f"{options.name} is a study with its own settings; sweep over its experiment to change them")
+        return Sweep.of(catalogue.studies()[options.name], options.preset)
+    base = choose(catalogue.experiments(), options.name, "experiment").at(options.preset)
+    shared = {}
+    for path, word in _pairs(options.set, "--set"):
+        values = axes.parse(path, word, base)
+        require(len(values) == 1, f"--set gives one value; to go over several, use --over {path}={word}")
+        shared[path] = values[0]
+    if options.seeds is not None:
+        shared["seeds"] = parse_settings(type(base), base, ["--seeds", str(options.seeds)]).seeds
+    over = {}
+    for path, words in _pairs(options.over, "--over"):
+        require(path not in over, f"--over {path} is given twice")
+        over[path] = axes.parse(path, words, base)
+    return Sweep(options.name, over, options.preset, shared)
+
+
+def _pairs(given: list[str], option: str) -> list[tuple[str, str]]:
+    for one in given:
+        if "=" not in one:
+            raise Refused(f"{option} takes name=values, not {one!r}")
+    return [(path.strip(), words) for path, _, words in (one.partition("=") for one in given)]
+
+
+def _toml(path: Path) -> dict:
+    try:
+        return tomllib.loads(path.read_text())
+    except OSError as error:
+        raise Refused(f"cannot read {path}: {error.strerror}") from error
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise Refused(f"{path} is not TOML: {error}") from error
+
+
+def _time(seconds: float) -> str:
+    return f"{seconds:.2g} s" if seconds < 90 else f"{seconds / 60:.1f} min" if seconds < 5400 else f"{seconds / 3600:.1f} h"

@@ -1,0 +1,109 @@
+"""What is to be computed, as data: blocks of seeds by their folders, those that are missing in groups that run as one program."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Iterable, Mapping, Sequence
+
+from stagewise.lab.experiment import Experiment
+from stagewise.lab.files import Damaged
+from stagewise.lab.progress import Silent
+from stagewise.lab.runs import Block, blocks
+from stagewise.lab.settings import from_json
+
+MOST_LANES = 256  # that run side by side, unless a program takes fewer
+
+Group = list[Block]  # blocks whose programs are equal: they differ in numbers only
+
+
+@dataclass(frozen=True)
+class Jobs:
+    """The blocks of some experiments: all of them by experiment, and those that are missing, in groups."""
+
+    blocks: Mapping[Experiment, list[Block]]
+    groups: list[Group]
+
+    @property
+    def missing(self) -> list[Block]:
+        return [block for group in self.groups for block in group]
+
+    @property
+    def all(self) -> list[Block]:
+        return list({block.folder: block for parts in self.blocks.values() for block in parts}.values())
+
+
+def jobs_of(experiments: Iterable[Experiment], root: Path, progress: Silent = Silent(), grouping: Sequence[Sequence[str]] = (), most_lanes: int | None = None) -> Jobs:
+    """What there is and what is missing. Experiments that differ only in their number of seeds share the blocks of the one that has most.
+
+    `grouping` names blocks (by folder, below the root) that were grouped before: they stay together, whatever else is missing now. `most_lanes` bounds other groups."""
+    unique = list(dict.fromkeys(experiments))
+    most: dict[tuple[str, str], Experiment] = {}
+    for experiment in unique:
+        known = most.setdefault(_identity(experiment), experiment)
+        if experiment.lanes > known.lanes:
+            most[_identity(experiment)] = experiment
+    stored = {identity: blocks(experiment, root) for identity, experiment in most.items()}
+    missing = {name_of(block, root): block for parts in stored.values() for block in parts if not is_whole(block, progress)}
+    kept = [[missing.pop(name) for name in names if name in missing] for names in grouping]
+    return Jobs({experiment: stored[_identity(experiment)] for experiment in unique}, [group for group in kept if group] + grouped(missing.values(), most_lanes or MOST_LANES))
+
+
+def name_of(block: Block, root: Path) -> str:
+    return "/".join(block.folder.relative_to(root).parts)
+
+
+def grouped(missing: Iterable[Block], most_lanes: int) -> list[Group]:
+    """Blocks whose programs are equal run together, up to a number of lanes.
+
+    Blocks that were interrupted go on with those that have a saved chunk in common, and do not wait for fresh ones."""
+    groups: list[tuple[Any, Group, set[int], int]] = []
+    programs: dict[Experiment, Any] = {}
+    open_groups: dict[Any, list[int]] = {}
+    for block in sorted(missing, key=lambda block: str(block.folder)):
+        if block.experiment not in programs:
+            programs[block.experiment] = block.experiment.program()
+        program, saved, size = programs[block.experiment], block.saved_chunks() or {0}, block.last - block.first
+        for i in open_groups.setdefault(program, []):
+            _, group, common, lanes = groups[i]
+            if common & saved and lanes + size <= min(most_lanes, program.most_lanes):
+                groups[i] = (program, [*group, block], common & saved, lanes + size)
+                break
+        else:
+            open_groups[program].append(len(groups))
+            groups.append((program, [block], saved, size))
+    return [group for _, group, _, _ in groups]
+
+
+def is_whole(block: Block, progress: Silent) -> bool:
+    """Whether a block is finished and undamaged; a damaged one is set aside, by one process alone."""
+    try:
+        if block.finished:
+            block.check()
+        return block.finished
+    except Damaged:
+        with block.locked(lambda: None):
+            try:  # another process may have set it aside, or made it again, before this one had the lock
+                if block.finished:
+                    block.check()
+                return block.finished
+            except Damaged as error:
+                progress.note(f"{error}; the folder is kept as {block.set_aside().name} and the run is made again")
+                return False
+
+
+def to_json(group: Group) -> list[dict[str, Any]]:
+    """A group as plain values, for another process or machine."""
+    return [{"experiment": block.experiment.name, "settings": block.experiment.stored(), "seeds": [block.first, block.last], "folder": "/".join(block.folder.parts[-3:])} for block in group]
+
+
+def read_group(stored: Sequence[Mapping[str, Any]], root: Path) -> Group:
+    """The group that `to_json` wrote, with its folders below a root."""
+    from stagewise.lab import catalogue
+
+    known = catalogue.experiments()
+    return [Block(from_json(known[one["experiment"]], one["settings"] | {"seeds": one["seeds"][1]}), *one["seeds"], root.joinpath(*one["folder"].split("/"))) for one in stored]
+
+
+def _identity(experiment: Experiment) -> tuple[str, str]:
+    return experiment.name, experiment.digest

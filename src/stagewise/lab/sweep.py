@@ -1,0 +1,186 @@
+"""Sweeps: an experiment at every combination of some settings, on one machine or many, without ever losing work.
+
+A sweep is a grid like those of studies. Its plan, which jobs there are and which of them run together, is a file in `sweeps/`;
+what is done is in the run folders. Running a sweep again does only what is missing, in the same groups."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Mapping, Sequence
+
+from stagewise.errors import Refused, require
+from stagewise.lab import catalogue
+from stagewise.lab.experiment import Experiment, Plan, check_preset, choose
+from stagewise.lab.files import Damaged, make_folder, read_json, write_json
+from stagewise.lab.jobs import Group, Jobs, jobs_of, name_of
+from stagewise.lab.progress import Silent
+from stagewise.lab.runs import Block
+from stagewise.lab.settings import digest, flatten
+from stagewise.lab.study import Grid, Study
+
+MANY = 1_000_000  # jobs that are not run unless one says so
+FORMAT = 1
+
+
+@dataclass(frozen=True)
+class Sweep:
+    """A grid of experiments. `set` are settings that all cells share."""
+
+    experiment: str
+    over: Mapping[str, Sequence[Any]]
+    preset: str = "quick"
+    set: Mapping[str, Any] = ()  # type: ignore[assignment]
+
+    def __post_init__(self):
+        check_preset(self.preset)
+        object.__setattr__(self, "set", dict(self.set))
+        known = flatten(self.base) | {"seeds": None}
+        for path, values in self.over.items():
+            if path not in known:
+                from stagewise.errors import nearest
+
+                raise Refused(f"{self.experiment} has no setting {path!r}{nearest(path, known)} (set --over)")
+            require(len(values) > 0, f"{path} has no values to sweep over")
+        require(bool(self.over), "a sweep goes over at least one setting (set --over name=1,2,3)")
+        require("seeds" not in self.over, "seeds are an axis of every result already (set --seeds)")
+        last = [path.rpartition(".")[2] for path in self.over]
+        require(len(set(last)) == len(last), f"two of the settings would both be called {max(last, key=last.count)!r} in the result")
+
+    @classmethod
+    def of(cls, study: Study, preset: str) -> Sweep:
+        """A study of a paper, as a sweep."""
+        grid = study.at(preset)
+        return cls(grid.base.name, grid.over, preset, dict(grid.base.changes) | dict(grid.base.by_preset.get(preset, {})))
+
+    @property
+    def base(self) -> Experiment:
+        return choose(catalogue.experiments(), self.experiment, "experiment").at(self.preset, **self.set)
+
+    @property
+    def grid(self) -> Grid:
+        return Grid(self.over, Plan(type(self.base), dict(self.set)), self.preset)
+
+    @property
+    def jobs(self) -> int:
+        count = 1
+        for values in self.over.values():
+            count *= len(values)
+        return count
+
+    @property
+    def name(self) -> str:
+        return f"sweep-{digest(self.spec)}"
+
+    @property
+    def spec(self) -> dict[str, Any]:
+        listed = {path: [list(value) if isinstance(value, tuple) else value for value in values] for path, values in self.over.items()}
+        shared = {path: list(value) if isinstance(value, tuple) else value for path, value in self.set.items()}
+        return {"experiment": self.experiment, "preset": self.preset, "over": listed, "set": shared}
+
+    @classmethod
+    def from_spec(cls, spec: Mapping[str, Any]) -> Sweep:
+        def tuples(value):
+            return tuple(map(tuples, value)) if isinstance(value, list) else value
+
+        return cls(spec["experiment"], {path: tuple(map(tuples, values)) for path, values in spec["over"].items()}, spec["preset"], {path: tuples(v) for path, v in spec["set"].items()})
+
+
+@dataclass(frozen=True)
+class Planned:
+    """A sweep with its jobs, and where its plan is kept."""
+
+    sweep: Sweep
+    cells: list[Experiment]
+    jobs: Jobs
+    path: Path
+
+    @property
+    def failed(self) -> dict[Block, str]:
+        return {block: reason for block in self.jobs.missing if (reason := block.failure)}
+
+    @property
+    def groups(self) -> list[Group]:
+        """What is to be run: what is missing, without what failed."""
+        left = [[block for block in group if not block.failure] for group in self.jobs.groups]
+        return [group for group in left if group]
+
+
+def plan(sweep: Sweep, root: Path, progress: Silent = Silent(), most_lanes: int | None = None) -> Planned:
+    """The jobs of a sweep; a plan that was made before keeps its groups."""
+    cells = [cell for _, cell in sweep.grid.cells()]
+    path = root / "sweeps" / f"{sweep.name}.json"
+    return Planned(sweep, cells, jobs_of(cells, root, progress, _groups_before(path), most_lanes), path)
+
+
+def _groups_before(path: Path) -> list[list[str]]:
+    try:
+        stored = read_json(path)
+        return [[str(name) for name in group] for group in stored["groups"]] if stored["format"] == FORMAT else []
+    except (Damaged, KeyError, TypeError):
+        return []  # no plan yet, or one that cannot be read: it is made again, and folders tell what is done
+
+
+def keep(planned: Planned, root: Path) -> None:
+    """Write the plan down: the groups it had, and those that are new."""
+    make_folder(planned.path.parent)
+    before = _groups_before(planned.path)
+    known = {name for group in before for name in group}
+    new = [[name_of(block, root) for block in group] for group in planned.jobs.groups]
+    groups = before + [group for group in new if not known & set(group)]
+    write_json(planned.path, {"format": FORMAT} | planned.sweep.spec | {"groups": groups})
+
+
+def read(path: Path) -> Sweep:
+    """The sweep of a plan."""
+    try:
+        return Sweep.from_spec(read_json(path))
+    except (Damaged, KeyError, TypeError, AttributeError) as error:
+        raise Refused(f"{path} is not the plan of a sweep: {error}") from error
+
+
+def estimate(planned: Planned) -> float:
+    """Seconds that the missing groups would take one after another, from timing one chunk of every program."""
+    per_chunk: dict[Any, float] = {}
+    total = 0.0
+    for group in planned.groups:
+        program = group[0].experiment.program()
+        if program not in per_chunk:
+            per_chunk[program] = _time_of_a_chunk(program, group)
+        done = max(set.intersection(*(block.saved_chunks() or {0} for block in group)), default=0)
+        total += per_chunk[program] * (program.chunks - done)
+    return total
+
+
+def _time_of_a_chunk(program, group: Group) -> float:
+    """The second time, when everything is compiled."""
+    import jax
+    import numpy as np
+
+    parts = [block.experiment.start(np.arange(block.first, block.last)) for block in group]
+    state = jax.tree.map(lambda *leaves: np.concatenate(leaves), *parts)
+    program.advance(state, 0)
+    began = time.perf_counter()
+    jax.block_until_ready(program.advance(state, 0))
+    return time.perf_counter() - began
+
+
+def run(planned: Planned, root: Path, engine, progress: Silent = Silent(), fail_fast: bool = False) -> Planned:
+    """Run what is missing, and say what is there afterwards."""
+    keep(planned, root)
+    engine.run(planned.groups, root, progress, fail_fast)
+    return plan(planned.sweep, root, progress)
+
+
+def gather(planned: Planned):
+    """The results as one dataset with the swept settings as dimensions. What is missing is marked, never left out."""
+    from stagewise.lab.engine import load_run
+
+    found = []
+    for cell in planned.cells:
+        parts = [part for part in planned.jobs.blocks[cell] if part.first < cell.lanes]
+        found.append(load_run(cell, parts).trajectory if all(part.finished for part in parts) else None)
+    dataset = planned.sweep.grid.gather(found)
+    dataset = dataset if "missing" in dataset else dataset.assign(missing=False)
+    return dataset.assign_attrs(swept=" ".join(planned.sweep.grid.axes))
