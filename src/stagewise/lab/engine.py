@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import time
 from contextlib import ExitStack
 from dataclasses import dataclass
@@ -22,7 +23,7 @@ from stagewise.lab.progress import Silent
 from stagewise.lab.runs import Block
 from stagewise.training.program import Program
 
-SECONDS_BETWEEN_CHECKPOINTS = 5.0
+SECONDS_BETWEEN_CHECKPOINTS = float(os.environ.get("STAGEWISE_CHECKPOINT_SECONDS", "5"))
 SECONDS_BETWEEN_WORDS = 1.0
 SHARE_OF_TIME = 0.05  # that writing checkpoints may take
 

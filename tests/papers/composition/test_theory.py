@@ -89,7 +89,7 @@ def test_counted_gradients_go_to_the_closed_form_and_point_at_the_right_keys():
     assert (found["noise"][:, 1] < 0.3 * found["noise"][:, 0]).all() and (found["right"][:, 1] == 1).all()
 
 
-@pytest.mark.parametrize("changes", [{}, {"algorithm": "mixture"}, {"algorithm": "mixture", "shared": False, "readout": "all"}, {"queries": "one", "samples": 20_000, "chunk": 500}])
+@pytest.mark.parametrize("changes", [{}, {"algorithm": "mixture"}, {"algorithm": "mixture", "shared": False, "readout": "all", "samples": 1600}, {"queries": "one", "samples": 20_000, "chunk": 500}])
 def test_both_algorithms_climb_the_staircase(changes):
     settings = Theory(**{"task": Composition(4, 3), "tested": 20, "seeds": 2} | changes)
     program, state, records = settings.program(), settings.start(np.arange(2)), []

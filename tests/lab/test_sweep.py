@@ -1,0 +1,169 @@
+"""Sweeps: axes, plans, failures, engines, results."""
+
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+import xarray as xr
+
+import stagewise as sw
+from stagewise.cli import main
+from stagewise.lab import axes, sweep
+from stagewise.lab.engines import InProcess
+from stagewise.papers.mixture.experiments import JointTraining
+from tests.lab.test_runs import Notes
+
+OVER = {"learning_rate": (0.02, 0.05), "width": (4, 8)}
+SMALL = dict(steps=40, seeds=2)
+
+
+@pytest.mark.parametrize("words, values", [
+    ("1,2,4", (1, 2, 4)), ("2..5", (2, 3, 4, 5)), ("10..40/4", (10, 20, 30, 40)), ("1..1000/4log", (1, 10, 100, 1000)), ("7", (7,)),
+])  # fmt: skip
+def test_axes_are_lists_ranges_and_log_ranges(words, values):
+    assert axes.parse("width", words, JointTraining()) == values
+
+
+def test_axes_are_typed_by_the_setting():
+    from stagewise.papers.composition.experiments import Encoding
+
+    assert axes.parse("learning_rate", "1e-4..1e-2/3log", JointTraining()) == (1e-4, 1e-3, 1e-2)
+    assert axes.parse("form", "token,readouts", Encoding()) == ("token", "readouts")
+    assert axes.parse("asked_hops", "1+2+4,2+4", Encoding()) == ((1, 2, 4), (2, 4))
+
+
+@pytest.mark.parametrize("words, said", [
+    (["--over", "widht=1,2"], "did you mean"), (["--over", "width="], "no values"), (["--over", "width=4..2"], "empty"), (["--over", "width=0.5..2"], "how many values"),
+    (["--over", "width=a,b"], "whole number"), (["--over", "width=1..2..3"], "not a"), (["--over", "width=4,4"], "comes twice"), (["--over", "learning_rate=0..1/3log"], "positive"),
+    (["--over", "width"], "name=values"), ([], "at least one setting"), (["--over", "seeds=1,2"], "--seeds"), (["--over", "width=4,-1"], "width"),
+    (["--over", "width=1..2000", "--over", "steps=1..2000"], "4,000,000 jobs"), (["--over", "width=4", "--engine", "pol"], "did you mean"), (["--over", "width=4", "--out", "x.xls"], ".parquet"),
+    (["--over", "width=4", "--engine", "ray", "--address", "127.0.0.1:9"], "nobody answers"), (["--over", "width=4", "--workers", "3"], "--engine pool"), (["--file", "none.toml"], "cannot read"),
+    (["--over", "width=4", "--set", "steps=1,2"], "one value"), (["--over", "width=4", "--over", "width=5"], "twice"),
+])  # fmt: skip
+def test_bad_input_is_refused_in_one_sentence_before_anything_runs(runs, capsys, words, said):
+    if "ray" in words:
+        pytest.importorskip("ray")
+    name = [] if "--file" in words else ["mixture.joint"]
+    assert main(["sweep", *name, *words, "--runs", str(runs)]) == 2
+    error = capsys.readouterr().err
+    assert said in error and error.count("\n") == 1 and not list(runs.glob("*/*/*"))
+
+
+def test_a_sweep_does_only_what_is_missing_and_keeps_its_groups(runs):
+    first = Notes()
+    dataset = sw.sweep("mixture.joint", OVER, runs=runs, progress=first, **SMALL)
+    assert first.begun == ["mixture.joint (8 seeds)"]  # one program for all: widths and rates are numbers
+    assert dict(dataset.sizes) | {"learning_rate": 2, "width": 2, "seed": 2} == dict(dataset.sizes) and not dataset.missing.any()
+    again, more = Notes(), Notes()
+    xr.testing.assert_identical(sw.sweep("mixture.joint", OVER, runs=runs, progress=again, **SMALL), dataset)
+    wider = sw.sweep("mixture.joint", OVER | {"width": (4, 8, 16)}, runs=runs, progress=more, **SMALL)
+    assert not again.begun and more.begun == ["mixture.joint (4 seeds)"]
+    xr.testing.assert_identical(wider.loss.sel(width=[4, 8]), dataset.loss)
+    alone = sw.run("mixture.joint", runs=runs.parent / "alone", learning_rate=0.05, width=8, **SMALL).trajectory
+    np.testing.assert_allclose(dataset.loss.sel(learning_rate=0.05, width=8), alone.loss, rtol=1e-9)
+
+
+def test_a_study_is_a_sweep(runs):
+    study = sw.Study("x", "", JointTraining.plan(**SMALL), over={"width": (4, 8)})
+    chosen = sw.Sweep.of(study, "quick")
+    assert [cell for _, cell in chosen.grid.cells()] == [cell for _, cell in study.at("quick").cells()]
+    assert sweep.Sweep.from_spec(chosen.spec) == chosen
+
+
+@pytest.fixture
+def broken(monkeypatch):
+    """Jobs of width 8 break."""
+    real = JointTraining.start
+
+    def start(self, seeds):
+        if self.width == 8:
+            raise ZeroDivisionError("width 8 is broken")
+        return real(self, seeds)
+
+    monkeypatch.setattr(JointTraining, "start", start)
+    return lambda: monkeypatch.setattr(JointTraining, "start", real)
+
+
+def test_a_failed_job_is_a_result_and_the_others_go_on(runs, broken):
+    notes = Notes()
+    dataset = sw.sweep("mixture.joint", OVER, runs=runs, progress=notes, **SMALL)
+    assert dataset.missing.sel(width=8).all() and not dataset.missing.sel(width=4).any()
+    assert np.isnan(dataset.loss.sel(width=8)).all() and np.isfinite(dataset.loss.sel(width=4)).all()
+    assert sum("width 8 is broken" in line for line in notes.said) == 2
+    with pytest.raises(AssertionError):
+        assert np.isfinite(dataset.loss.median("width", skipna=False)).all()
+    again = Notes()
+    sw.sweep("mixture.joint", OVER, runs=runs, progress=again, **SMALL)
+    assert not again.begun  # a failure is a result, too
+    broken()
+    assert not sw.sweep("mixture.joint", OVER, runs=runs, retry=True, **SMALL).missing.any()
+
+
+def test_fail_fast_stops(runs, broken):
+    with pytest.raises(sw.Refused, match="width 8 is broken"):
+        sw.sweep("mixture.joint", {"width": (8, 4)}, runs=runs, fail_fast=True, lanes=2, **SMALL)
+
+
+def test_failures_are_told_listed_and_drawn(runs, broken, capsys, tmp_path):
+    words = ["sweep", "mixture.joint", "--over", "width=4,8", "--over", "learning_rate=0.02,0.05", "--set", "steps=40", "--seeds", "2", "--runs", str(runs)]
+    assert main([*words, "--out", str(tmp_path / "all.csv")]) == 1
+    said = capsys.readouterr().out
+    assert "done 2 of 4 jobs" in said and said.count("ZeroDivisionError: width 8 is broken") == 2 and "--retry" in said
+    assert main(["runs", "--runs", str(runs)]) == 0 and "failed" in capsys.readouterr().out
+    name = next((runs / "sweeps").glob("*.json")).stem
+    drawn = sw.figure(name, tmp_path / "heat.svg", of="loss[conflicting]", runs=runs).read_text()
+    assert drawn.count(">missing<") == 2
+    with pytest.raises(sw.Refused, match="has no 'los'"):
+        sw.figure(name, tmp_path / "heat.svg", of="los", runs=runs)
+
+
+def test_results_are_tables_that_others_read(runs, tmp_path):
+    pytest.importorskip("pyarrow")
+    import pandas as pd
+
+    words = ["sweep", "mixture.joint", "--over", "width=4,8", "--set", "steps=40", "--seeds", "2", "--runs", str(runs), "--out"]
+    for ending in ("nc", "csv", "parquet"):
+        assert main([*words, str(tmp_path / f"all.{ending}")]) == 0
+    dataset, table, columns = xr.load_dataset(tmp_path / "all.nc"), pd.read_csv(tmp_path / "all.csv"), pd.read_parquet(tmp_path / "all.parquet")
+    assert len(table) == len(columns) == 2 * 2 * dataset.sizes["record"]
+    last = table[(table.width == 8) & (table.seed == 1)].iloc[-1]
+    assert last["loss[conflicting]"] == pytest.approx(dataset.loss.sel(width=8, seed=1, kind="conflicting").values[-1], rel=1e-12)
+    assert last["step"] == 40
+
+
+def test_a_toml_file_is_the_same_sweep(runs, tmp_path, capsys):
+    path = tmp_path / "sweep.toml"
+    path.write_text('experiment = "mixture.joint"\nseeds = 2\n[over]\nwidth = [4, 8]\nlearning_rate = {from = 0.01, to = 0.1, count = 3, log = true}\n[set]\nsteps = 40\ntask.groups = 2\n')
+    assert main(["sweep", "--file", str(path), "--runs", str(runs), "--dry-run"]) == 0
+    said = capsys.readouterr().out
+    assert "jobs: 6, done 0" in said and "of computing" in said and not list(runs.glob("mixture*"))
+    path.write_text('experiment = "mixture.joint"\n[ovr]\nwidth = [4]\n')
+    assert main(["sweep", "--file", str(path), "--runs", str(runs)]) == 2 and "did you mean" in capsys.readouterr().err
+
+
+def test_a_plan_is_data_and_damage_to_it_loses_nothing(runs):
+    chosen = sw.Sweep("mixture.joint", OVER, "quick", SMALL)
+    runs.mkdir()
+    planned = sweep.plan(chosen, runs, most_lanes=4)
+    assert [len(group) for group in planned.groups] == [2, 2]
+    sweep.keep(planned, runs)
+    assert [len(group) for group in sweep.plan(chosen, runs, most_lanes=256).groups] == [2, 2]  # kept, whatever is asked for now
+    assert "pickle" not in planned.path.read_text() and sweep.read(planned.path) == chosen
+    planned.path.write_bytes(planned.path.read_bytes()[:50])
+    done = sweep.run(sweep.plan(chosen, runs), runs, InProcess())
+    assert not done.jobs.missing and sweep.read(planned.path) == chosen
+
+
+def same(a, b) -> bool:
+    """Whether two folders hold the same trajectories, bit for bit."""
+    found = sorted(path.relative_to(a) for path in a.glob("*/*/seeds-*/trajectory.nc"))
+    assert found and found == sorted(path.relative_to(b) for path in b.glob("*/*/seeds-*/trajectory.nc"))
+    return all(xr.load_dataset(a / path, engine="scipy").identical(xr.load_dataset(b / path, engine="scipy")) for path in found)
+
+
+def test_a_pool_gives_the_same_bits_and_survives_a_worker(runs, tmp_path):
+    words = [sys.executable, "-m", "stagewise.cli", "sweep", "mixture.joint", "--over", "width=4,8", "--over", "learning_rate=0.02,0.05", "--set", "steps=40", "--seeds", "2", "--lanes", "4"]
+    subprocess.run([*words, "--runs", tmp_path / "plain"], check=True, capture_output=True)
+    subprocess.run([*words, "--runs", runs, "--engine", "pool", "--workers", "2"], check=True, capture_output=True)
+    assert same(runs, tmp_path / "plain")
