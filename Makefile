@@ -23,5 +23,5 @@ test-all: install
 	$(VENV)/bin/python -m pytest -n 2 --dist loadgroup -m ''
 
 bench: install
-	$(VENV)/bin/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[hf]'
+	$(VENV)/bin/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[hf,ray,browser]'
 	$(VENV)/bin/python -m benchmarks

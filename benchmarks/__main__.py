@@ -8,12 +8,12 @@ import stagewise  # noqa: F401  (switches double precision on before jax is impo
 from stagewise import threads
 
 threads.all_cores()  # both sides have them all
-from benchmarks import composition, cooccurrence, lego, mixture, parity  # noqa: E402
+from benchmarks import composition, cooccurrence, lego, mixture, page, parity, sweep  # noqa: E402
 from stagewise.lab.provenance import environment
 
 
 def main() -> None:
-    parts = {"mixture": mixture, "cooccurrence": cooccurrence, "parity": parity, "lego": lego, "composition": composition}
+    parts = {"mixture": mixture, "cooccurrence": cooccurrence, "parity": parity, "lego": lego, "composition": composition, "sweep": sweep, "page": page}
     if unknown := set(sys.argv[1:]) - set(parts):
         sys.exit(f"benchmarks: there is none for {', '.join(sorted(unknown))}; there are {', '.join(parts)}")
     rows = [row for name in sys.argv[1:] or parts for row in parts[name].rows()]

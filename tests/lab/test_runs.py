@@ -241,7 +241,7 @@ def test_a_full_disk_is_one_sentence(runs, monkeypatch):
     def full(*_):
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(os, "fsync", full)
+    monkeypatch.setattr(os, "replace", full)
     with pytest.raises(sw.Refused, match="No space left on device"):
         sw.run(small, runs=runs)
 

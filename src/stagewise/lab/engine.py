@@ -19,9 +19,10 @@ from stagewise.lab import interrupt
 from stagewise.lab.experiment import Experiment
 from stagewise.lab.files import load_arrays
 from stagewise.lab.jobs import Group, jobs_of
+from stagewise.lab.netcdf import Variables, encode
 from stagewise.lab.progress import Silent
 from stagewise.lab.runs import Block
-from stagewise.training.program import Program
+from stagewise.training.program import Program, Records
 
 SECONDS_BETWEEN_CHECKPOINTS = float(os.environ.get("STAGEWISE_CHECKPOINT_SECONDS", "5"))
 SECONDS_BETWEEN_WORDS = 1.0
@@ -66,7 +67,7 @@ def run_all(experiments: Iterable[Experiment], root: Path, progress: Silent = Si
     """Run what is not stored yet, side by side where only numbers differ, and load everything."""
     jobs, fresh = jobs_of(experiments, root, progress), {}
     for group in jobs.groups:
-        fresh |= compute(group, progress)
+        fresh |= {folder: labelled(recorded) for folder, recorded in compute(group, progress).items()}
     return Runs({experiment: load_run(experiment, parts, fresh) for experiment, parts in jobs.blocks.items()})
 
 
@@ -78,7 +79,7 @@ def load_run(experiment: Experiment, parts: Sequence[Block], fresh: Mapping[Path
     return Run(experiment, trajectory.isel(seed=slice(experiment.lanes)), tuple(parts))
 
 
-def compute(group: Group, progress: Silent) -> dict[Path, xr.Dataset]:
+def compute(group: Group, progress: Silent) -> dict[Path, Recorded]:
     """Run a group to its end, from where it was left, and store it; what was recorded, by folder. A block that another process has finished meanwhile is left out."""
     program = group[0].experiment.program()
     with ExitStack() as held:
@@ -96,9 +97,9 @@ def compute(group: Group, progress: Silent) -> dict[Path, xr.Dataset]:
             progress.end()
 
 
-def _compute_locked(program: Program, group: list[Block], progress: Silent) -> dict[Path, xr.Dataset]:
+def _compute_locked(program: Program, group: Group, progress: Silent) -> dict[Path, Recorded]:
     for block in group:
-        block.prepare()
+        block.prepare(like=group[0])
     state, kept, chunk, spent = _resume(program, group, progress)
     lanes = [block.last - block.first for block in group]
     saved, told, wait = (started := time.monotonic()), started, SECONDS_BETWEEN_CHECKPOINTS
@@ -125,13 +126,13 @@ def _compute_locked(program: Program, group: list[Block], progress: Silent) -> d
         raise
     seconds = spent + time.monotonic() - started
     if len(group) > 1:  # a kill between two blocks must not leave the second to be run again in other company
-        _checkpoint(group, lanes, state, kept, chunk, seconds)
+        _checkpoint(group, lanes, state, kept, chunk, seconds, lasting=False)
     records = {name: _at_full_length(np.concatenate([part[name] for part in kept], 1), program.records) for name in kept[0]}
-    outcomes, fresh = program.outcomes(state), {}
+    outcomes, final, labels, fresh = program.outcomes(state), _flatten(program.final(state)), program.labels(), {}
     for block, lane in zip(group, _lanes(lanes)):
-        mine, ended, final = ({name: array[lane] for name, array in part.items()} for part in (records, outcomes, _flatten(program.final(state))))
-        fresh[block.folder] = label(program, mine, ended, block)
-        block.finish(fresh[block.folder], final, seconds / len(group))
+        mine, ended, last = ({name: array[lane] for name, array in part.items()} for part in (records, outcomes, final))
+        fresh[block.folder] = label(program, labels, mine, ended, block)
+        block.finish(fresh[block.folder].encoded(), last, seconds / len(group))
     return fresh
 
 
@@ -155,12 +156,12 @@ def _resume(program: Program, group: list[Block], progress: Silent):
     return jax.tree.map(lambda *leaves: np.concatenate(leaves), *parts), [], 0, 0.0
 
 
-def _checkpoint(group, lanes, state, kept, chunk, seconds) -> None:
+def _checkpoint(group, lanes, state, kept, chunk, seconds, lasting: bool = True) -> None:
     """Save state and records so far, a file a block, each written whole."""
     records = {f"record/{name}": np.concatenate([part[name] for part in kept], axis=1) for name in kept[0]}
     arrays = _flatten(state) | records
     for block, lane in zip(group, _lanes(lanes)):
-        block.save_checkpoint({name: array[lane] for name, array in arrays.items()}, chunk, seconds / len(group))
+        block.save_checkpoint({name: array[lane] for name, array in arrays.items()}, chunk, seconds / len(group), lasting)
 
 
 def so_far(block: Block) -> xr.Dataset | None:
@@ -175,21 +176,36 @@ def so_far(block: Block) -> xr.Dataset | None:
         return None
     program, there = block.experiment.program(), next(iter(found.values())).shape[1]
     whole = {name: _at_full_length(array, program.records) for name, array in found.items()}
-    return label(program, whole, {}, block).isel(record=slice(there))
+    return labelled(label(program, program.labels(), whole, {}, block)).isel(record=slice(there))
 
 
-def label(program: Program, records: dict[str, np.ndarray], outcomes: dict[str, np.ndarray], block: Block) -> xr.Dataset:
+@dataclass(frozen=True)
+class Recorded:
+    """What a block recorded, with names for its dimensions: variables and coordinates, each (dimensions, values), and what is said about them."""
+
+    variables: Variables
+    coords: Variables
+    about: Mapping[str, str]
+
+    def encoded(self) -> bytes:
+        """As a netCDF file."""
+        return encode(self.variables, self.coords, self.about)
+
+
+def label(program: Program, labels: Variables, records: Records, outcomes: Records, block: Block) -> Recorded:
     """Named dimensions and coordinates for what a block recorded and how its seeds ended, and the settings as an attribute."""
     dims = program.dims
-    coords = program.labels() | {
-        "seed": (("seed",), np.arange(block.first, block.last)),
-        "record": (("record",), np.arange(program.records)),
-    }
+    coords = dict(labels) | {"seed": (("seed",), np.arange(block.first, block.last)), "record": (("record",), np.arange(program.records))}
     recorded = {name: (("seed", "record", *dims[name]), array) for name, array in records.items()}
+    if "time" in recorded:
+        coords["time"] = recorded.pop("time")
     ended = {name: (("seed", *dims[name]), array) for name, array in outcomes.items()}
-    about = {"experiment": block.experiment.name, "settings": json.dumps(block.experiment.stored())}
-    trajectory = xr.Dataset(recorded | ended, coords, about)
-    return trajectory.set_coords([name for name in ("time",) if name in recorded])
+    return Recorded(recorded | ended, coords, {"experiment": block.experiment.name, "settings": json.dumps(block.experiment.stored())})
+
+
+def labelled(recorded: Recorded) -> xr.Dataset:
+    """The same as a dataset."""
+    return xr.Dataset(dict(recorded.variables), dict(recorded.coords), dict(recorded.about))
 
 
 def _lanes(sizes: Sequence[int]) -> list[slice]:

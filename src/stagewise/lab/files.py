@@ -23,18 +23,25 @@ def sha256(data: bytes) -> str:
     return hashlib.sha256(data).hexdigest()
 
 
-def write(path: Path, fill: bytes | Callable[[Path], None]) -> str:
-    """Write a whole file, or none, and return its digest. `fill` is the content, or writes it at the path given."""
+def write(path: Path, fill: bytes | Callable[[Path], None], lasting: bool = True) -> str:
+    """Write a whole file, or none, and return its digest. `fill` is the content, or writes it at the path given.
+
+    What is `lasting` outlives a power failure too; the rest is soon made again."""
     try:
         handle, name = tempfile.mkstemp(prefix=f".{path.name}.", suffix=".part", dir=path.parent)
-        os.close(handle)
         beside = Path(name)
         try:
-            beside.write_bytes(fill) if isinstance(fill, bytes) else fill(beside)
-            with open(beside, "rb") as written:
-                os.fsync(written.fileno())
-                content = hashlib.file_digest(written, "sha256").hexdigest()
-            os.chmod(beside, 0o666 & ~_umask())
+            os.fchmod(handle, 0o666 & ~_umask())
+            with open(handle, "r+b") as opened:
+                if isinstance(fill, bytes):
+                    opened.write(fill)
+                    opened.flush()
+                    content = sha256(fill)
+                else:
+                    fill(beside)
+                    content = sha256(beside.read_bytes())
+                if lasting:
+                    os.fsync(opened.fileno())
             os.replace(beside, path)
         finally:
             beside.unlink(missing_ok=True)
@@ -54,8 +61,8 @@ def keep_also(path: Path, other: Path) -> None:
         write(other, path.read_bytes())
 
 
-def write_json(path: Path, value: Any) -> str:
-    return write(path, (json.dumps(value, indent=1, allow_nan=False) + "\n").encode())
+def write_json(path: Path, value: Any, lasting: bool = True) -> str:
+    return write(path, (json.dumps(value, indent=1, allow_nan=False) + "\n").encode(), lasting)
 
 
 def read_json(path: Path) -> Any:
@@ -65,13 +72,13 @@ def read_json(path: Path) -> Any:
         raise Damaged(f"{path} cannot be read: {error}") from error
 
 
-def save_arrays(path: Path, arrays: Mapping[str, np.ndarray], about: Mapping[str, str]) -> str:
+def save_arrays(path: Path, arrays: Mapping[str, np.ndarray], about: Mapping[str, str], lasting: bool = True) -> str:
     """Named arrays with a digest of their own inside, so that a flipped bit is noticed."""
     import numpy as np
     from safetensors.numpy import save
 
     arrays = {name: np.ascontiguousarray(array) for name, array in arrays.items()}
-    return write(path, save(arrays, metadata=dict(about) | {"digest": _digest_of(arrays, about)}))
+    return write(path, save(arrays, metadata=dict(about) | {"digest": _digest_of(arrays, about)}), lasting)
 
 
 def load_arrays(path: Path) -> tuple[dict[str, np.ndarray], dict[str, str]]:

@@ -38,27 +38,32 @@ def diagram(values: xr.DataArray, title: str = "") -> Drawn:
     return heat(values, axes[0], axes[1], title) if len(axes) == 2 else family(values, axes, title)
 
 
-def heat(values: xr.DataArray, across: str, up: str, title: str = "", log: bool = False) -> alt.LayerChart:
-    """The median over seeds by two settings; a cell where any seed has no value is marked, not averaged."""
+def heat(values: xr.DataArray, across: str, up: str, title: str = "", log: bool = False, absent: str = "missing") -> alt.LayerChart:
+    """The median over seeds by two settings; a cell where any seed has no value is marked as absent, not averaged."""
     name = str(values.name or "value")
     table = _median(values).rename("value").to_dataframe()[["value"]].reset_index().assign(missing=lambda t: t.value.isna())
     table["value"] = table.value.map(lambda v: float(f"{v:.3g}"))
-    x, y = alt.X(f"{across}:O", sort=None, axis=alt.Axis(labelAngle=0, format=".3~g")), alt.Y(f"{up}:O", sort=list(values[up].values[::-1].tolist()), axis=alt.Axis(format=".3~g"))
-    if values[across].dtype.kind not in "fiu":
-        x = alt.X(f"{across}:O", sort=None, axis=alt.Axis(labelAngle=0))
-    if values[up].dtype.kind not in "fiu":
-        y = alt.Y(f"{up}:O", sort=None)
+    x, y = alt.X(f"{across}:O", sort=_order(values, across), axis=_axis(values, across)), alt.Y(f"{up}:O", sort=_order(values, up)[::-1], axis=_axis(values, up))
     base = alt.Chart(table, title=title, width=max(180, 46 * values.sizes[across]), height=max(120, 34 * values.sizes[up])).encode(x, y)
     there, scale = base.transform_filter("!datum.missing"), alt.Scale(scheme="viridis", type="log") if log else alt.Scale(scheme="viridis")
-    told = alt.Text("value:Q", format=".3~g")
+    told = alt.Text("value:Q", format=".3~r")
     layers = [
         there.mark_rect().encode(alt.Color("value:Q", scale=scale, title=None), tooltip=[across, up, alt.Tooltip("value:Q", title=name)]),
-        there.mark_text(fontSize=10, stroke="white", strokeWidth=2.5, strokeOpacity=0.85).encode(text=told),
+        there.mark_text(fontSize=10, stroke="white", strokeWidth=2.5, strokeOpacity=0.85, strokeJoin="round").encode(text=told),
         there.mark_text(fontSize=10, color="black").encode(text=told),
     ]
     if table.missing.any():
-        layers.append(base.transform_filter("datum.missing").mark_text(fontSize=10, color="#888").encode(text=alt.value("missing")))
+        layers.append(base.transform_filter("datum.missing").mark_text(fontSize=10, color="#888").encode(text=alt.value(absent)))
     return alt.layer(*layers)
+
+
+def _order(values: xr.DataArray, axis: str) -> list:
+    return [value.item() if hasattr(value, "item") else value for value in values[axis].values]
+
+
+def _axis(values: xr.DataArray, axis: str) -> alt.Axis:
+    """Numbers to a few digits, words as they are."""
+    return alt.Axis(labelAngle=0, format=".4~r") if values[axis].dtype.kind in "fiu" else alt.Axis(labelAngle=0)
 
 
 def family(values: xr.DataArray, axes: list[str], title: str = "") -> Drawn:

@@ -27,7 +27,6 @@ if TYPE_CHECKING:
 
 FORMAT = 1
 FINAL = "final"  # instead of a chunk, in the checkpoint of a finished run: the state without its records
-NETCDF = {"engine": "scipy", "format": "NETCDF3_64BIT"}  # ten times as fast as netCDF 4 for files of this size
 _BLOCK = re.compile(r"seeds-(\d+)-(\d+)\.([0-9a-f]{8})$")
 
 
@@ -60,14 +59,18 @@ class Block:
         return {"format": FORMAT, "experiment": self.experiment.name, "settings": self.experiment.stored(),
                 "seeds": [self.first, self.last], "code": code_of(type(self.experiment))}  # fmt: skip
 
-    def prepare(self) -> None:
+    def prepare(self, like: Block | None = None) -> None:
+        """Make the folder, and say what is run, and where. Blocks that run together share the file that says where."""
         make_folder(self.folder)
         for stray in self.folder.glob(".*.part"):
             stray.unlink(missing_ok=True)  # what a killed writer left beside its place
-        write_json(self.folder / "config.json", self.config)
-        write_json(self.folder / "environment.json", environment())
+        write_json(self.folder / "config.json", self.config, lasting=False)
+        if like in (None, self):
+            write_json(self.folder / "environment.json", environment(), lasting=False)
+        else:
+            keep_also(like.folder / "environment.json", self.folder / "environment.json")
 
-    def save_checkpoint(self, arrays: dict[str, np.ndarray], chunk: int | str, seconds: float) -> None:
+    def save_checkpoint(self, arrays: dict[str, np.ndarray], chunk: int | str, seconds: float, lasting: bool = True) -> str:
         """Save the state after `chunk` chunks; the one before stays as `previous.safetensors` until the run is finished.
 
         Blocks that run together save one after another, and a kill may come in between: the state before is one
@@ -75,11 +78,11 @@ class Block:
         path = self.folder / "checkpoint.safetensors"
         if path.exists():
             keep_also(path, self.folder / "previous.safetensors")
-        save_arrays(path, arrays, {"chunk": str(chunk), "seconds": repr(seconds)})
+        return save_arrays(path, arrays, {"chunk": str(chunk), "seconds": repr(seconds)}, lasting)
 
     def tell(self, chunk: int, chunks: int, stage: str, rate: float) -> None:
         """Leave word of how far the run is, for those who watch the folder."""
-        write_json(self.folder / "progress.json", {"chunk": chunk, "chunks": chunks, "stage": stage, "steps_per_second": rate})
+        write_json(self.folder / "progress.json", {"chunk": chunk, "chunks": chunks, "stage": stage, "steps_per_second": rate}, lasting=False)
 
     def saved_chunks(self) -> set[int]:
         """The chunks after which a state was saved, without reading the states."""
@@ -102,13 +105,13 @@ class Block:
                     path.replace(path.with_name(f"damaged-{_now()}-{name}"))
         return found
 
-    def finish(self, trajectory: xr.Dataset, state: dict[str, np.ndarray], seconds: float) -> None:
-        """Write the trajectory, the final state, and last of all the result."""
-        write(self.folder / "trajectory.nc", lambda path: trajectory.to_netcdf(path, **NETCDF))
-        self.save_checkpoint(state, FINAL, seconds)
-        names = ("config.json", "environment.json", "trajectory.nc", "checkpoint.safetensors")
-        files = {name: sha256((self.folder / name).read_bytes()) for name in names}
-        write_json(self.folder / "result.json", {"format": FORMAT, "finished": _now(), "seconds": seconds, "files": files})
+    def finish(self, trajectory: bytes, state: dict[str, np.ndarray], seconds: float) -> None:
+        """Write the trajectory, the final state, and last of all the result. What took less than a second need not outlive a power failure: digests tell."""
+        lasting = seconds >= 1
+        files = {name: sha256((self.folder / name).read_bytes()) for name in ("config.json", "environment.json")}
+        files["trajectory.nc"] = write(self.folder / "trajectory.nc", trajectory, lasting)
+        files["checkpoint.safetensors"] = self.save_checkpoint(state, FINAL, seconds, lasting)
+        write_json(self.folder / "result.json", {"format": FORMAT, "finished": _now(), "seconds": seconds, "files": files}, lasting)
         for name in ("previous.safetensors", "progress.json", "failed.json"):
             (self.folder / name).unlink(missing_ok=True)
 
@@ -155,7 +158,7 @@ class Block:
     def trajectory(self) -> xr.Dataset:
         import xarray as xr
 
-        return xr.load_dataset(self.folder / "trajectory.nc", engine=NETCDF["engine"])
+        return xr.load_dataset(self.folder / "trajectory.nc", engine="scipy")
 
     def final_state(self) -> dict[str, np.ndarray]:
         return load_arrays(self.folder / "checkpoint.safetensors")[0]

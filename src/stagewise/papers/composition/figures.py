@@ -9,11 +9,12 @@ import xarray as xr
 
 from stagewise.lab.charts import band, points
 from stagewise.lab.figures import figure
+from stagewise.lab.phase import heat
 from stagewise.lab.settings import setting
 from stagewise.lab.study import Later
 from stagewise.papers.composition import queries
 from stagewise.papers.composition.claims.gradients import least_sizes
-from stagewise.papers.composition.studies import by_levels, by_levels_all, curriculum, in_turn, mixture, mixtures, patient, readout_hardest, readout_mixture, token_hardest, token_mixture, widths
+from stagewise.papers.composition.studies import by_levels, by_levels_all, curriculum, in_turn, mixture, mixtures, patient, phase, readout_hardest, readout_mixture, token_hardest, token_mixture, widths
 
 COLUMNS = alt.Legend(orient="bottom", columns=5, title="hops")
 
@@ -119,6 +120,19 @@ def samples_needed(one: xr.Dataset, every: xr.Dataset) -> alt.Chart:
     across = alt.X("levels:Q", scale=alt.Scale(type="log", base=2), title="levels k", axis=alt.Axis(values=[2, 4, 8, 16]))
     up = alt.Y("sequences:Q", scale=alt.Scale(type="log"))
     return points(table, across, up, color=alt.Color("curve:N", title=None, legend=alt.Legend(orient="bottom", columns=2)))
+
+
+@figure(
+    "composition.phase",
+    source="Theorem 7, beyond the paper",
+    needs={"runs": Later(phase)},
+    paper_shows="Nothing: the theorem has k^4 N^6.",
+)
+def samples_by_levels_and_symbols(runs: xr.Dataset) -> alt.LayerChart:
+    """A phase diagram: the fewest samples, of one query each, with which the last stage looks at the right key everywhere, by number of levels k and of symbols N. They grow with k and hardly change with N."""
+    least = np.stack([least_sizes(runs.sel(symbols=N), "levels", "last") for N in runs.symbols.values], -1)  # [seed, levels, symbols]
+    values = xr.DataArray(least.astype(float), dims=("seed", "levels", "symbols"), coords={"levels": runs.levels.values, "symbols": runs.symbols.values}, name="samples")
+    return heat(values.transpose("levels", "symbols", "seed"), "levels", "symbols", "fewest samples, last stage", log=True, absent="more")
 
 
 def _learning(run: xr.Dataset, title: str) -> alt.LayerChart:

@@ -11,10 +11,11 @@ import xarray as xr
 
 from stagewise.lab.charts import STAGE_TINTS, band, lines, points
 from stagewise.lab.figures import figure
+from stagewise.lab.phase import heat
 from stagewise.papers.mixture.experiments import JointTraining, ManyGroups, ThreeStages
 from stagewise.papers.mixture.features import margins
-from stagewise.papers.mixture.recorded import ONSET, attention, duration, score_error
-from stagewise.papers.mixture.studies import gaussian_neurons, groups, groups_in_stages, starts, targets_in_stages, widths
+from stagewise.papers.mixture.recorded import ONSET, attention, duration, score_error, time_to_learn
+from stagewise.papers.mixture.studies import gaussian_neurons, groups, groups_in_stages, phase, phase_of_bias, starts, targets_in_stages, widths
 from stagewise.probes.crossing import first_above
 
 
@@ -237,3 +238,20 @@ def error_against_width(finite: xr.Dataset, infinite: xr.Dataset) -> alt.LayerCh
     points = alt.Chart(table, width=300, height=220).mark_point(opacity=0.4).encode(x=x, y=y, tooltip=["width", "seed", "error"])
     median = alt.Chart(middle.to_dataframe("error").reset_index()).mark_line().encode(x=x, y=y)
     return points + median + alt.Chart(guide).mark_line(strokeDash=[4, 4], color="black").encode(x=x, y=y)
+
+
+@figure(
+    "mixture.phase",
+    source="beyond the paper",
+    needs={"runs": phase, "biases": phase_of_bias},
+    paper_shows="Nothing: the paper speaks of small initial attention and large width, and of some bias.",
+)
+def when_attention_is_learned(runs: xr.Dataset, biases: xr.Dataset) -> alt.HConcatChart:
+    """Phase diagrams. Left: the step at which the conflicting loss has fallen to half, by width and by the scale omega that attention starts from: the scale decides, the width hardly matters.
+    Right: the step at which attention begins to choose, at infinite width, by the fixed bias and omega."""
+    learned = time_to_learn(runs, "conflicting").rename("step").transpose("width", "initial_scale", "seed")
+    begun = first_above(biases.scores.sel(pair="same", key_type="c", query_type="v"), ONSET).rename("step").transpose("bias", "initial_scale", "seed")
+    return alt.hconcat(
+        heat(learned, "width", "initial_scale", "conflicting samples learned, step", log=True, absent="not yet"),
+        heat(begun, "bias", "initial_scale", "attention begins to choose, step", log=True, absent="not yet"),
+    ).resolve_scale(color="independent")

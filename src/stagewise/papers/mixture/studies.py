@@ -102,3 +102,18 @@ groups_in_stages = Study(
     over={"task.groups": (2, 3, 4, 8), "initial_scale": (0.1, 0.01, 0.001)},
     at_preset={preset: {"task.groups": (2, 3, 4, 8, 16), "initial_scale": SCALES[1:]} for preset in ("standard", "paper")},
 )
+
+# Phase diagrams: beyond the paper, which has each of these settings alone.
+phase = Study(
+    "mixture.phase",
+    "When conflicting samples are learned, by the scale that attention starts from and by width.",
+    JointTraining.plan(seeds=4),
+    over={"initial_scale": (0.3, 0.1, 0.03, 0.01), "width": (8, 32, 128, 512)},
+    at_preset={preset: {"initial_scale": SCALES, "width": (4, 8, 16, 32, 128, 512, 2048), "seeds": 16, "steps": 14000} for preset in ("standard", "paper")},
+)
+phase_of_bias = Study(
+    "mixture.phase_of_bias",
+    "When attention begins to choose, by the fixed bias and the scale that attention starts from, at infinite width.",
+    SymmetricTraining.plan(steps=14000),
+    over={"bias": (0.0, 0.05, 0.2, 0.5, 1.0, 2.0, 5.0), "initial_scale": (0.3, 0.1, 0.03, 0.01)},
+)

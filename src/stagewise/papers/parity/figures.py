@@ -8,10 +8,11 @@ import xarray as xr
 
 from stagewise.lab.charts import band, lines, points
 from stagewise.lab.figures import figure
+from stagewise.lab.phase import heat
 from stagewise.lab.settings import setting
 from stagewise.lab.study import Later
 from stagewise.papers.parity.recorded import at_best_rate, samples_needed, solved
-from stagewise.papers.parity.studies.theory import dimensions, proofs
+from stagewise.papers.parity.studies.theory import dimensions, phase, proofs
 from stagewise.papers.parity.studies.training import (
     again_deep, chain_lengths, chained_curves, full_width, grid, growth, one_hot, one_hot_small, plain_curves, set_sizes, two_layers,
 )  # fmt: skip
@@ -225,3 +226,15 @@ def construction_by_dimension(runs: xr.Dataset) -> alt.LayerChart:
     x = alt.X("d:Q", scale=alt.Scale(type="log"), title="dimension d (k = 8)")
     rule = alt.Chart(pd.DataFrame({"y": [1.0]})).mark_rule(strokeDash=[4, 4], color="#555").encode(y="y:Q")
     return points(table, x, alt.Y("value:Q", title=None), color=alt.Color("curve:N", title=None, legend=alt.Legend(orient="bottom"))) + rule
+
+
+@figure(
+    "parity.phase",
+    source="Theorem 3, beyond the paper",
+    needs={"runs": Later(phase)},
+    paper_shows="Nothing: the theorem asks for enough dimensions and neurons.",
+)
+def where_three_steps_are_enough(runs: xr.Dataset) -> alt.LayerChart:
+    """A phase diagram of the three steps: the share of seeds with every answer right, by the dimension of embeddings and the number of neurons (of 2m), with 2000 samples a step."""
+    right = (runs.accuracy.isel(record=-1) >= 1).mean("seed").expand_dims("seed").rename("share").transpose("dimension", "neurons", "seed")
+    return heat(right, "dimension", "neurons", "share of seeds with every answer right")

@@ -51,6 +51,6 @@ STORY = (
          (attention_finds_the_secret, "parity.fig1b", "parity.fig3b")),
     Part("Without one", "No single bit says anything about the answer. Every further secret bit multiplies the samples that training needs, and at the same number of samples chains of thought win by orders of magnitude.",
          ("parity.fig2b", "parity.fig1a", "parity.full_width")),
-    Part("Three steps of gradient descent", "In the theory's network neurons come to prefer the bit that matters, then attention turns to it, then outputs become right: one step each.", ("parity.three_steps", "parity.construction")),
+    Part("Three steps of gradient descent", "In the theory's network neurons come to prefer the bit that matters, then attention turns to it, then outputs become right: one step each.", ("parity.three_steps", "parity.construction", "parity.phase")),
     Part("Seeing few inputs many times", "Without a chain of thought, a small training set used again and again can teach what fresh data does not.", ("parity.fig5",)),
 )  # fmt: skip

@@ -73,3 +73,10 @@ few_dimensions = Study(
     ThreeSteps.plan(loss="linear", epsilon=1000.0, neurons=100, batch=1000, signal=60.0, **{"task.bits": 10, "task.secret_size": 3}),
     over={"dimension": (16, 128, 1024)},
 )
+# A phase diagram of Theorem 3: how many dimensions, how many neurons.
+phase = Study(
+    "parity.phase",
+    "Whether three steps are enough, by the length of embeddings and the number of neurons.",
+    ThreeSteps.plan(loss="linear", epsilon=1000.0, batch=2000, signal=60.0, tested=1024, seeds=8, **{"task.bits": 10, "task.secret_size": 3}),
+    over={"dimension": (16, 64, 256, 1024, 4096), "neurons": (10, 25, 50, 100, 200)},
+)
