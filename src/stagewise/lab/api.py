@@ -196,7 +196,7 @@ def _figure_named(name: str, preset: str):
         return None, known[name]
     claims = catalogue.claims()
     if name not in claims:
-        raise Refused(f"unknown figure or claim {name!r}{nearest(name, [*known, *claims])}; `stagewise list --json` shows them all")
+        raise Refused(f"unknown figure or claim {name!r}{nearest(name, [*known, *claims])}; `stagewise list` shows the claims, and the report the figures")
     claim = claims[name]
     used = set(experiments_of(claim.needs_at(preset)))
     shared = {figure: len(used & set(experiments_of(figure.needs_at(preset)))) for figure in known.values() if figure.paper == claim.paper}
