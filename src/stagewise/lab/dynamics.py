@@ -86,9 +86,12 @@ def draw(frames: Frames) -> Drawn:
     shown = frames.shown()
     heats = [_heat(name, heat, shown) for name, heat in frames.heats.items()]
     curves = [_curve(name, curve, frames, shown) for name, curve in frames.curves.items()]
-    moved = alt.param(name="now", value=len(shown) - 1), alt.param(name="singles", value=False)
-    rows = alt.vconcat(alt.hconcat(*heats).resolve_scale(color="independent"), alt.hconcat(*curves).resolve_scale(color="independent", strokeDash="independent"))
-    return rows.add_params(*moved).resolve_scale(color="independent")
+    moved = [alt.param(name="now", value=len(shown) - 1).param, alt.param(name="singles", value=False).param]
+    return alt.vconcat(alt.hconcat(*heats, resolve=_apart("color")), alt.hconcat(*curves, resolve=_apart("color", "strokeDash")), params=moved, resolve=_apart("color"))
+
+
+def _apart(*scales: str) -> alt.Resolve:
+    return alt.Resolve(scale=alt.ScaleResolveMap(**dict.fromkeys(scales, "independent")))
 
 
 def _heat(name: str, heat: Heat, shown: np.ndarray) -> alt.Chart:

@@ -15,6 +15,16 @@ COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#0
 
 
 Drawn = alt.TopLevelMixin  # a chart of any shape
+Spec = dict[str, Any]  # a chart in Vega-Lite's own terms: what a page draws and a picture is made of
+
+LOOK = {
+    "axis": {"labelFontSize": 11, "titleFontSize": 12, "titleFontWeight": "normal", "gridColor": "#e8e8e8"},
+    "legend": {"labelFontSize": 11, "titleFontSize": 11},
+    "title": {"fontSize": 12, "fontWeight": "normal", "anchor": "start"},
+    "range": {"category": list(COLOURS)},
+    "view": {"strokeOpacity": 0, "continuousWidth": 300, "continuousHeight": 300},
+}
+"""One look for all figures, readable at column width."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -45,12 +55,6 @@ def figure(id: str, *, source: str, paper_shows: str, needs: Mapping[str, Any]):
     return make
 
 
-def styled(chart: Drawn) -> Drawn:
-    """One look for all figures, readable at column width."""
-    return (
-        chart.configure_axis(labelFontSize=11, titleFontSize=12, titleFontWeight="normal", gridColor="#e8e8e8")
-        .configure_legend(labelFontSize=11, titleFontSize=11)
-        .configure_title(fontSize=12, fontWeight="normal", anchor="start")
-        .configure_range(category=list(COLOURS))
-        .configure_view(strokeOpacity=0)
-    )
+def styled(chart: Drawn) -> Spec:
+    """A chart, checked and in the look of all others. Made into plain values once: every change to a chart object copies all of it."""
+    return chart.to_dict() | {"config": LOOK}

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import json
 import re
 from pathlib import Path
 
 import vl_convert
 
 from stagewise.errors import require
-from stagewise.lab.figures import Drawn
+from stagewise.lab.figures import Spec
 from stagewise.lab.files import write
 
 ENDINGS = (".svg", ".png", ".pdf")
@@ -20,9 +21,9 @@ def check_ending(path: Path) -> None:
     require(not path.is_dir(), f"{path} is a folder (set --out to the name of a file)")
 
 
-def save(chart: Drawn, *paths: Path) -> None:
+def save(chart: Spec, *paths: Path) -> None:
     """Write a chart as each of these files, by their endings."""
-    svg = vl_convert.vegalite_to_svg(chart.to_json())
+    svg = vl_convert.vegalite_to_svg(json.dumps(chart))
     made = {".svg": lambda: svg.encode(), ".png": lambda: vl_convert.svg_to_png(svg, scale=2), ".pdf": lambda: _ordered(vl_convert.svg_to_pdf(svg))}
     for path in paths:
         check_ending(path)

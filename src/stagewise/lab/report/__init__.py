@@ -5,11 +5,11 @@ from __future__ import annotations
 from functools import lru_cache
 from pathlib import Path
 from string import Template
-from typing import Any, Sequence
+from typing import Sequence
 
 from stagewise.lab.catalogue import Paper
 from stagewise.lab.engine import Runs
-from stagewise.lab.figures import Figure, styled
+from stagewise.lab.figures import Figure, Spec, styled
 from stagewise.lab.files import make_folder
 from stagewise.lab.files import write as write_file
 from stagewise.lab.ledger import Entry, given
@@ -38,7 +38,7 @@ def write(papers: Sequence[Paper], entries: Sequence[Entry], figures: Sequence[F
     return target / "report.html"
 
 
-def draw(figure: Figure, preset: str, runs: Runs) -> Any:
+def draw(figure: Figure, preset: str, runs: Runs) -> Spec:
     """The chart of a figure, from finished runs."""
     return styled(figure.draw(**{name: given(need, runs) for name, need in figure.needs_at(preset).items()}))
 

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import html
+import json
 import re
 from typing import Any
+
+from stagewise.lab.figures import Spec
 
 
 def text(value: Any) -> str:
@@ -27,10 +30,10 @@ def number(interval) -> str:
     return f"{interval.value:.4g} [{interval.low:.4g}, {interval.high:.4g}]"
 
 
-def chart(drawn: Any, says: str) -> str:
+def chart(spec: Spec, says: str) -> str:
     """A place for a chart, its spec, and what it shows for those who do not see it."""
-    spec = drawn.to_json(indent=None).replace("</", "<\\/")
-    return f'<div class="chart" role="img" aria-label="{text(says)}"></div><script type="application/json" class="spec">{spec}</script>'
+    drawn = json.dumps(spec, separators=(",", ":")).replace("</", "<\\/")
+    return f'<div class="chart" role="img" aria-label="{text(says)}"></div><script type="application/json" class="spec">{drawn}</script>'
 
 
 def definitions(pairs: list[tuple[str, str]]) -> str:

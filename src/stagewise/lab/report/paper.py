@@ -8,12 +8,12 @@ from typing import Any, Mapping
 from stagewise.lab import dynamics, example
 from stagewise.lab.catalogue import Paper
 from stagewise.lab.engine import Runs
-from stagewise.lab.figures import Figure, styled
+from stagewise.lab.figures import Figure, Spec, styled
 from stagewise.lab.ledger import experiments_of, given, missing
 from stagewise.lab.report.markup import chart, prose, settings_of, text
 
 
-def part(paper: Paper, figures: Mapping[Figure, Any], preset: str, runs: Runs) -> str:
+def part(paper: Paper, figures: Mapping[Figure, Spec], preset: str, runs: Runs) -> str:
     """`figures` are those that could be drawn, with their charts."""
     drawn = {figure.id: _figure(figure, shown, preset) for figure, shown in figures.items()}
     known, told, parts = paper.figures(), set(), []
@@ -28,7 +28,7 @@ def part(paper: Paper, figures: Mapping[Figure, Any], preset: str, runs: Runs) -
 
 def _shown(shown: Any, drawn: Mapping[str, str], known: Mapping[str, Figure], preset: str, runs: Runs) -> str:
     if isinstance(shown, str):
-        return drawn.get(shown) or f'<p class="soft">{text(known[shown].source)} takes more than preset {text(preset)} has: <code>stagewise figure {text(shown)} --preset standard</code></p>'
+        return drawn.get(shown) or f'<p class="soft">The figure {text(shown)} ({text(known[shown].source)}) takes more than preset {text(preset)} has: <code>{_command(shown, "standard")}</code></p>'
     if isinstance(shown, dynamics.Dynamics):
         return scrubbed(shown, preset, runs)
     sampled = shown()
@@ -51,14 +51,18 @@ def scrubbed(shown: dynamics.Dynamics, preset: str, runs: Runs) -> str:
     )
 
 
-def _figure(figure: Figure, drawn: Any, preset: str) -> str:
+def _figure(figure: Figure, drawn: Spec, preset: str) -> str:
     used = dict.fromkeys(settings_of(experiment) for experiment in experiments_of(figure.needs_at(preset)))
     settings = "".join(f"<li>{text(line)}</li>" for line in list(used)[:12]) + (f"<li>and {len(used) - 12} more</li>" if len(used) > 12 else "")
     return (
         f'<figure id="{text(figure.id)}"><h4>{text(figure.source)} <small>{text(figure.id)}</small></h4>{chart(drawn, figure.shows)}'
         f"<figcaption><p><b>Here:</b> {text(figure.shows)}</p><p><b>In the paper:</b> {text(figure.paper_shows)}</p>"
-        f"<details><summary>Settings and command</summary><ul>{settings}</ul><p><code>stagewise figure {text(figure.id)} --preset {text(preset)} --out {text(figure.id)}.svg</code></p></details></figcaption></figure>"
+        f"<details><summary>Settings and command</summary><ul>{settings}</ul><p><code>{_command(figure.id, preset)}</code></p></details></figcaption></figure>"
     )
+
+
+def _command(id: str, preset: str) -> str:
+    return f"stagewise figure {text(id)} --preset {text(preset)} --out {text(id)}.svg"
 
 
 def _slips(paper: Paper) -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from functools import lru_cache
 from pathlib import Path
 
@@ -64,7 +63,7 @@ def run(request: Request) -> Response:
     found = watch.trajectory(block)
     chart = curves.drawn({block.experiment.name: found}) if found is not None else None
     return _json({"settings": watch.settings_of(block), "finished": block.finished, "records": 0 if found is None else found.sizes["record"],
-                  "chart": json.loads(chart.to_json()) if chart else None})  # fmt: skip
+                  "chart": chart})  # fmt: skip
 
 
 def compare(request: Request) -> Response:
@@ -79,7 +78,7 @@ def compare(request: Request) -> Response:
     labels = [_label(n, block, apart) for n, block in enumerate(found)]
     there = {label: run for label, block in zip(labels, found) if (run := watch.trajectory(block)) is not None}
     chart = curves.drawn(there) if there else None
-    return _json({"labels": labels, "differing": apart, "chart": json.loads(chart.to_json()) if chart else None})
+    return _json({"labels": labels, "differing": apart, "chart": chart})
 
 
 def _label(n: int, block, apart: dict[str, list[str]]) -> str:
@@ -102,7 +101,7 @@ def figure(request: Request) -> Response:
         raise watch.Missing("that figure cannot be drawn from what is stored")
     chosen = next(paper.figures()[id] for paper in watch.catalogue.papers().values() if id in paper.figures())
     stored = Runs({experiment: load_run(experiment, blocks(experiment, root)) for experiment in experiments_of(chosen.needs_at(preset))})
-    return _json(json.loads(draw(chosen, preset, stored).to_json()))
+    return _json(draw(chosen, preset, stored))
 
 
 def report(request: Request) -> Response:

@@ -10,13 +10,13 @@ import pandas as pd
 import xarray as xr
 
 from stagewise.lab.charts import band, kept_records
-from stagewise.lab.figures import Drawn, styled
+from stagewise.lab.figures import Spec, styled
 
 FIRST = ("loss", "accuracy", "test_loss", "test_accuracy", "margin", "entropy", "type_loss")
 MOST_CHARTS, MOST_LABELS, MOST_POINTS = 6, 6, 200
 
 
-def drawn(runs: Mapping[str, xr.Dataset]) -> Drawn | None:
+def drawn(runs: Mapping[str, xr.Dataset]) -> Spec | None:
     """A chart for each quantity that the runs share, medians with bands; several runs are told apart by colour and labels by dashes. None if there is no curve."""
     names = [name for name in _in_order(next(iter(runs.values()))) if all(name in run for run in runs.values())]
     charts = [_chart(name, {label: run[name] for label, run in runs.items()}) for name in names[:MOST_CHARTS]]
