@@ -100,6 +100,22 @@ def test_a_failed_job_is_a_result_and_the_others_go_on(runs, broken):
     assert not sw.sweep("mixture.joint", OVER, runs=runs, retry=True, **SMALL).missing.any()
 
 
+def test_a_group_that_broke_stays_apart_after_an_interruption(runs, broken):
+    class Stopped(Notes):
+        def begin(self, what, chunks):
+            super().begin(what, chunks)
+            if len(self.begun) == 3:  # the group, one job alone, and then
+                raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        sw.sweep("mixture.joint", OVER, runs=runs, progress=Stopped(), **SMALL)
+    again = Notes()
+    sw.sweep("mixture.joint", OVER, runs=runs, progress=again, **SMALL)
+    assert again.begun and set(again.begun) == {"mixture.joint (2 seeds)"}
+    sw.sweep("mixture.joint", OVER, runs=runs.parent / "undisturbed", **SMALL)
+    assert same(runs, runs.parent / "undisturbed")
+
+
 def test_fail_fast_stops(runs, broken):
     with pytest.raises(sw.Refused, match="width 8 is broken"):
         sw.sweep("mixture.joint", {"width": (8, 4)}, runs=runs, fail_fast=True, lanes=2, **SMALL)

@@ -36,7 +36,7 @@ class Jobs:
 def jobs_of(experiments: Iterable[Experiment], root: Path, progress: Silent = Silent(), grouping: Sequence[Sequence[str]] = (), most_lanes: int | None = None) -> Jobs:
     """What there is and what is missing. Experiments that differ only in their number of seeds share the blocks of the one that has most.
 
-    `grouping` names blocks (by folder, below the root) that were grouped before: they stay together, whatever else is missing now. `most_lanes` bounds other groups."""
+    `grouping` names blocks (by folder, below the root) that were grouped before: they stay together, whatever else is missing now, unless their group broke. `most_lanes` bounds other groups."""
     unique = list(dict.fromkeys(experiments))
     most: dict[tuple[str, str], Experiment] = {}
     for experiment in unique:
@@ -45,8 +45,10 @@ def jobs_of(experiments: Iterable[Experiment], root: Path, progress: Silent = Si
             most[_identity(experiment)] = experiment
     stored = {identity: blocks(experiment, root) for identity, experiment in most.items()}
     missing = {name_of(block, root): block for parts in stored.values() for block in parts if not is_whole(block, progress)}
+    alone = [[missing.pop(name)] for name, block in list(missing.items()) if block.alone]
     kept = [[missing.pop(name) for name in names if name in missing] for names in grouping]
-    return Jobs({experiment: stored[_identity(experiment)] for experiment in unique}, [group for group in kept if group] + grouped(missing.values(), most_lanes or MOST_LANES))
+    groups = alone + [group for group in kept if group] + grouped(missing.values(), most_lanes or MOST_LANES)
+    return Jobs({experiment: stored[_identity(experiment)] for experiment in unique}, groups)
 
 
 def name_of(block: Block, root: Path) -> str:

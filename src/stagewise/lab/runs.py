@@ -112,7 +112,7 @@ class Block:
         files["trajectory.nc"] = write(self.folder / "trajectory.nc", trajectory, lasting)
         files["checkpoint.safetensors"] = self.save_checkpoint(state, FINAL, seconds, lasting)
         write_json(self.folder / "result.json", {"format": FORMAT, "finished": _now(), "seconds": seconds, "files": files}, lasting)
-        for name in ("previous.safetensors", "progress.json", "failed.json"):
+        for name in ("previous.safetensors", "progress.json", "failed.json", "alone.json"):
             (self.folder / name).unlink(missing_ok=True)
 
     def fail(self, reason: str) -> None:
@@ -130,6 +130,19 @@ class Block:
             return str(read_json(self.folder / "failed.json")["reason"])
         except (Damaged, KeyError, TypeError):
             return "its reason cannot be read"
+
+    def part(self) -> None:
+        """Run alone from now on, also after an interruption: its group broke. What was saved in company goes, so that results do not depend on how far the group came."""
+        with self.locked(lambda: None):
+            if not self.finished:
+                make_folder(self.folder)
+                write_json(self.folder / "alone.json", {"format": FORMAT})
+                for name in ("previous.safetensors", "checkpoint.safetensors"):
+                    (self.folder / name).unlink(missing_ok=True)
+
+    @property
+    def alone(self) -> bool:
+        return (self.folder / "alone.json").exists()
 
     def forgive(self) -> None:
         """Let a failed run be tried again."""

@@ -55,6 +55,8 @@ def attempt(group: Group, progress: Silent) -> list[str]:
         raise
     except Exception as error:  # whatever a job does wrong is its result
         if len(group) > 1:
+            for block in group:
+                block.part()
             return [reason for block in group for reason in attempt([block], progress)]
         reason = f"{type(error).__name__}: {error}".strip()
         group[0].fail(reason + "\n\n" + "".join(traceback.format_exception(error)))
