@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from stagewise.lab.statistics import all_of, exactly, median_interval, median_over_seeds, share_of_seeds, slope
+from stagewise.lab.statistics import all_of, every_seed, exactly, median_interval, median_over_seeds, share_of_seeds, slope
 
 
 @pytest.mark.parametrize("times, seeds, outcome", [(4, 4, "holds"), (3, 3, "inconclusive"), (0, 8, "fails"), (4, 8, "inconclusive"), (1, 1, "inconclusive")])
@@ -61,3 +61,10 @@ def test_difference_of_shares_is_newcombes():
     assert np.allclose([measured.value, measured.low, measured.high], [0.2, 0.0524, 0.3339], atol=5e-4)  # Newcombe 1998, example (a), method 10
     assert difference_of_shares("d", [True] * 20, [False] * 20).outcome == "holds"
     assert difference_of_shares("d", [False] * 20, [False] * 20).outcome == "inconclusive"
+
+
+def test_what_is_said_of_every_seed_is_open_after_one_failure():
+    assert every_seed("x", np.ones(5, bool)).outcome == "holds"
+    one_failed = every_seed("x", np.arange(20) > 0)
+    assert one_failed.outcome == "inconclusive" and "1 of 20" in one_failed.why
+    assert every_seed("x", np.arange(20) > 15).outcome == "fails"

@@ -76,6 +76,15 @@ def share_of_seeds(
     return Verdict(outcome if seeds > 1 else INCONCLUSIVE, {name: measured}, seeds)
 
 
+def every_seed(name: str, happened: Any) -> Verdict:
+    """For what a statement says of all runs, or of nearly all: holds only if it happened in every seed, and they are enough for a share above one half. One seed
+    that fails leaves it open; it fails if the share does."""
+    verdict = share_of_seeds(name, happened)
+    failed = int(np.size(happened) - np.sum(happened))
+    open = verdict.outcome == HOLDS and failed
+    return Verdict(INCONCLUSIVE, verdict.measured, verdict.seeds, f"not in {failed} of {np.size(happened)} seeds") if open else verdict
+
+
 def difference_of_shares(name: str, first: Any, second: Any, *, more_than: float = 0.0) -> Verdict:
     """How much larger the share of one group's seeds is than another's, with Newcombe's interval, made of the two Wilson intervals."""
     from scipy.stats import binomtest

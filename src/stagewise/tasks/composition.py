@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
-from stagewise.errors import require
+from stagewise.errors import Refused, require
 from stagewise.lazy import jax, jnp
 
 if TYPE_CHECKING:
@@ -76,6 +76,15 @@ class Composition:
     def draw(self, rng: np.random.Generator, batch: int) -> Int[np.ndarray, "batch level symbol"]:
         """The same on the host."""
         return np.argsort(rng.random((batch, self.levels, self.symbols)), axis=-1)
+
+    def draw_unseen(self, rng: np.random.Generator, batch: int, seen: Int[np.ndarray, "some level symbol"]) -> Int[np.ndarray, "batch level symbol"]:
+        """Random sequences that are not among those seen."""
+        known, found = {one.tobytes() for one in seen.astype(np.int32)}, []
+        for _ in range(100):
+            found += [one for one in self.draw(rng, batch).astype(np.int32) if one.tobytes() not in known]
+            if len(found) >= batch:
+                return np.stack(found[:batch])
+        raise Refused(f"composition: hardly any of the {self.population_size} sequences is left to test on beside the {len(seen)} seen (set --pool, --task.levels or --task.symbols)")
 
     def check_power_of_two(self) -> None:
         """Refuse levels that cannot be doubled up to."""

@@ -143,7 +143,7 @@ def test_packings_keep_their_distance():
 @pytest.mark.parametrize("wrong, said", [
     (lambda: Theory(task=Composition(6, 5)), "power of two"), (lambda: Theory(samples=50, chunk=100), "less than one chunk"),
     (lambda: Theory(samples=150, chunk=100), "whole chunks"), (lambda: Theory(gap=-1.0), "gap"), (lambda: Counting(sizes=(8, 4)), "grow"),
-    (lambda: Identities(task=Composition(4, 5)), "too many"), (lambda: Encoding(asked_hops=(2, 1)), "grow"), (lambda: Encoding(solved=2.0), "solved"),
+    (lambda: Identities(task=Composition(4, 5)), "too many"), (lambda: Encoding(asked_hops=(2, 1)), "grow"), (lambda: Encoding(solved=2.0), "solved"), (lambda: Encoding(task=Composition(2, 3)), "too few"),
     (lambda: Encoding(task=Composition(1024, 1000)), "more than 1024"), (lambda: Counting(sizes=(1, 10**15)), "more than the 10"), (lambda: Encoding(task=Composition(4, 5, asked="plain")), "cyclic"),
     (lambda: Same(training=Theory()), "same sequences"), (lambda: Encoding(data="curriculum", steps=2), "fewer than"), (lambda: Encoding(encoder=replace(Encoding().encoder, vocabulary=9)), "follows from the task"),
 ])  # fmt: skip
@@ -152,13 +152,44 @@ def test_bad_settings_are_refused_in_a_sentence(wrong, said):
         wrong()
 
 
+def test_encoder_is_tested_on_sequences_that_are_not_in_its_pool():
+    from stagewise.papers.composition.encoding import pooled
+
+    settings = Encoding(task=Composition(2, 3), asked_hops=(1, 2), pool=20, tested=64)
+    numbers = settings.start(np.arange(3))["numbers"]
+    for pool, tested in zip(numbers["pool"], numbers["tested"]):
+        trained = {one.tobytes() for one in np.asarray(pooled(settings.task, pool, 20)).astype(np.int32)}
+        assert len(trained) > 5 and not trained & {one.tobytes() for one in tested.astype(np.int32)}
+    rule = settings.program().rule
+    member, _ = rule.member({"pool": jnp.asarray(numbers["pool"][0])}, jnp.asarray(7), jnp.ones(2))
+    assert np.array_equal(member, pooled(settings.task, numbers["pool"][0], 20)[7])
+
+
+def test_packing_numbers_are_counted_as_by_going_through_all_targets():
+    for levels, symbols in ((1, 4), (2, 3), (2, 4)):
+        targets = Composition(levels, symbols).population()
+        products = queries.inner_product(np.broadcast_to(targets[:1], targets.shape), targets)
+        near = 2 * (1 - 1 / symbols) - 2 * products < 0.5 - 1e-12
+        assert np.isclose(queries.log_packing_number(levels, symbols), np.log(len(targets) / near.sum()))
+
+
+@pytest.mark.parametrize("build", [theorem4, knows_hidden, lambda hidden, sigma: theorem9(hidden, sigma, 3)])
+def test_constructions_refuse_levels_that_cannot_be_doubled_up_to(build):
+    task = Composition(3, 3)
+    with pytest.raises(Refused, match="power of two"):
+        build(task.draw_hidden(np.random.default_rng(0)), sequences(task))
+    with pytest.raises(Refused, match="more than the 1"):
+        theorem9(Composition(4, 3).draw_hidden(np.random.default_rng(0)), sequences(Composition(4, 3)), 1)
+
+
 def test_encoder_learns_one_hop_and_is_probed():
     small = replace(Encoding().encoder, layers=2, width=16, heads=2)
     for form in ("token", "readouts"):
-        settings = Encoding(task=Composition(2, 3), encoder=small, form=form, asked_hops=(1, 2), batch=16, steps=60, evaluations=2, tested=32, seeds=1)
+        settings = Encoding(task=Composition(2, 3), encoder=small, form=form, asked_hops=(1, 2), pool=12, batch=16, steps=60, evaluations=2, tested=32, seeds=1)
         program, state = settings.program(), settings.start(np.arange(1))
         state, records = program.advance(state, 0)
         assert records["loss"][0, -1, 0] < records["loss"][0, 0, 0]
         ends = program.outcomes(state)
-        assert ends["looked"].shape == (1, 2, 6) and ((ends["probed"] >= 0) & (ends["probed"] <= 1)).all()
-        assert np.isnan(ends["looked"][0, 0, -1]) == (form == "readouts")
+        assert ends["looked"].shape == (1, 2, 2, 6) and ((ends["probed"] >= 0) & (ends["probed"] <= 1)).all()
+        assert np.isnan(ends["looked"][0, 0, 0, -1]) == (form == "readouts")
+        assert np.array_equal(ends["probed"][0, 0], ends["probed"][0, 1]) == (form == "readouts")  # without a token the trunk does not know what is asked

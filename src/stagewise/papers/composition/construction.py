@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from jaxtyping import Float, Int
 
+from stagewise.errors import require
 from stagewise.models.attention_only import Scores, blocks_of, embed, stream
 from stagewise.tasks.composition import Composition, first_hop, hop, own_symbols
 
@@ -39,6 +40,13 @@ class Construction:
         return float(np.abs(self.outputs() - wanted)[:, tokens].max())
 
 
+def _checked(hidden: Int[np.ndarray, "level symbol"]) -> tuple[int, int]:
+    """Levels and symbols; refused if the levels cannot be doubled up to."""
+    k, N = hidden.shape
+    Composition(k, N).check_power_of_two()
+    return k, N
+
+
 def block_matrix(blocks: int, key: int, query: int, matrix: np.ndarray) -> np.ndarray:
     """A key-query matrix with one block."""
     place = np.zeros((blocks, blocks))
@@ -62,7 +70,7 @@ def looks_ahead(levels: int, symbols: int, by: int = 1) -> np.ndarray:
 
 def theorem4(hidden: Int[np.ndarray, "level symbol"], sigma: Int[np.ndarray, "batch level symbol"], cyclic: bool = True) -> Construction:
     """As printed; the printed readout e_k (x) I reads hops that began at the first level, 1_k (x) I those of all."""
-    k, N = hidden.shape
+    k, N = _checked(hidden)
     layers = [block_matrix(2, 0, 0, SHARP * looks_at_hidden(hidden))]
     layers += [block_matrix(layer + 2, 0, layer + 1, SHARP * looks_ahead(k, N)) for layer in range(1, k.bit_length())]
     levels = np.ones((k, 1)) if cyclic else np.eye(k)[:, -1:]
@@ -88,7 +96,7 @@ def any_number_of_levels(hidden: Int[np.ndarray, "level symbol"], sigma: Int[np.
 
 def knows_hidden(hidden: Int[np.ndarray, "level symbol"], sigma: Int[np.ndarray, "batch level symbol"]) -> Construction:
     """An embedding that may depend on pi (Section 7) holds one hop from the start, and needs log2 k layers."""
-    k, N = hidden.shape
+    k, N = _checked(hidden)
     first = blocks_of([own_symbols(sigma), first_hop(hidden, sigma)], (0, 0), np.float64)
     layers = [block_matrix(layer + 2, 0, layer + 1, SHARP * looks_ahead(k, N)) for layer in range(k.bit_length() - 1)]
     return Construction(first, layers, np.kron(np.ones((k, 1)), np.eye(N)))
@@ -98,6 +106,7 @@ def level_codes(hidden: Int[np.ndarray, "level symbol"], moved: int) -> Float[np
     """p_i of Theorem 9: the angle of level i, and before it one coordinate for each level that is moved. As printed, the first level is 1."""
     k, N = hidden.shape
     active = np.flatnonzero((hidden != np.arange(N)).any(1))
+    require(len(active) <= moved, f"composition: {len(active)} hidden permutations differ from the identity, which is more than the {moved} that the construction has room for")
     own, angles = np.zeros((k, moved)), 2 * np.pi * np.arange(1, k + 1) / k
     own[active, np.arange(len(active))] = 1
     return np.concatenate([own, np.cos(angles)[:, None], np.sin(angles)[:, None]], axis=1)
@@ -106,7 +115,7 @@ def level_codes(hidden: Int[np.ndarray, "level symbol"], moved: int) -> Float[np
 def theorem9(hidden: Int[np.ndarray, "level symbol"], sigma: Int[np.ndarray, "batch level symbol"], moved: int, repaired: bool = True) -> Construction:
     """(m + 2) N (L + 2) dimensions for at most m hidden permutations. The printed readout p_k (x) I counts level k twice if it is one of the m; the
     repaired one leaves its own coordinate out."""
-    k, N = hidden.shape
+    k, N = _checked(hidden)
     codes, width = level_codes(hidden, moved), moved + 2
     by_angle = np.diag([0.0] * moved + [1.0, 1.0])
     sharp = SHARP / (1 - np.cos(2 * np.pi / k)) if k > 1 else SHARP

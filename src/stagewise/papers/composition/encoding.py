@@ -13,7 +13,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import optax
-from jaxtyping import Array, Float, Int, Key
+from jaxtyping import Array, Float, Int, Key, UInt32
 
 from stagewise.models.encoder import Encoder
 from stagewise.models.sizes import Shape
@@ -63,7 +63,7 @@ class Encoding(Rule):
 
     def member(self, numbers, m: Int[Array, ""], asked: Float[Array, " hop"]):
         """Sequence m of the pool, and which number of hops it asks for, drawn by weight."""
-        of_sigma, of_hop = jax.random.split(jax.random.fold_in(jax.random.wrap_key_data(numbers["pool"]), m))
+        of_sigma, of_hop = _keys(numbers["pool"], m)
         return self.task.sample(of_sigma, 1)[0], jax.random.categorical(of_hop, jnp.log(asked))
 
     def respond(self, model: Encoder, sigma: Int[Array, "batch level symbol"], which: Int[Array, " batch"]) -> Float[Array, "batch token readout symbol"]:
@@ -88,7 +88,7 @@ class Encoding(Rule):
         return entropy @ asked if self.form == "readouts" else entropy[0]
 
     def measure(self, weights, numbers, key: Key[Array, ""]):
-        model, sigma = self.encoder(weights["model"]), self.task.sample(key, self.tested)
+        model, sigma = self.encoder(weights["model"]), numbers["tested"]
         labels = self.labels(numbers, sigma)
         if self.form == "readouts":
             logits = jnp.moveaxis(self.respond(model, sigma, jnp.zeros(self.tested, int)), 2, 0)
@@ -104,11 +104,15 @@ class Encoding(Rule):
 
     @partial(jax.jit, static_argnums=0)
     def ends(self, weights, numbers):
-        """Where each layer looks when the hardest hops are asked for, and which partial hops can be read off it by a linear map."""
-        model, sigma = self.encoder(weights["model"]), self.task.sample(jax.random.key(7), self.tested)
-        shown, which = sigma.reshape(len(sigma), -1), jnp.full(self.tested, len(self.hops) - 1)
-        ahead = 1 if self.form == "token" else 0
-        states, patterns = model.trunk.states(self.with_token(shown, which) if ahead else shown)
+        """For every number of hops asked: where each layer looks, and which partial hops can be read off it by a linear map. With readouts the trunk is not told what is asked."""
+        model, hops = self.encoder(weights["model"]), len(self.hops)
+        told = [self.inside(model, numbers, which) for which in range(hops if self.form == "token" else 1)]
+        return {name: jnp.stack([one[name] for one in told] * (hops // len(told))) for name in told[0]}
+
+    def inside(self, model: Encoder, numbers, which: int) -> dict[str, Float[Array, "layer _"]]:
+        sigma, ahead = numbers["tested"], 1 if self.form == "token" else 0
+        shown = sigma.reshape(len(sigma), -1)
+        states, patterns = model.trunk.states(self.with_token(shown, jnp.full(len(sigma), which)) if ahead else shown)
         goals = jnp.stack(self.goals(numbers["hidden"], sigma), -1) + ahead  # [batch, token, target]
         seen = [jnp.take_along_axis(pattern[:, :, ahead:], goals[:, None], -1).mean((0, 2)).max(0) for pattern in patterns]
         on_token = [pattern[:, :, 1:, 0].mean((0, 2)).max() if ahead else jnp.nan for pattern in patterns]
@@ -147,8 +151,20 @@ class Encoding(Rule):
 
     @property
     def dims(self):
-        return {"accuracy": ("hops",), "loss": ("hops",), "looked": ("layer", "target"), "probed": ("layer", "partial")}
+        return {"accuracy": ("hops",), "loss": ("hops",), "looked": ("hops", "layer", "target"), "probed": ("hops", "layer", "partial")}
 
     @property
     def coords(self):
         return {"hops": np.array(self.hops), "layer": np.arange(1, self.shape.layers + 1), "target": np.array(TARGETS), "partial": np.array(PROBED)}
+
+
+def _keys(pool: UInt32[Array, "2"], m: Int[Array, ""]) -> tuple[Key[Array, ""], Key[Array, ""]]:
+    """Of member m of a pool: the key of its sequence, and that of what it asks for."""
+    of_sigma, of_hop = jax.random.split(jax.random.fold_in(jax.random.wrap_key_data(pool), m))
+    return of_sigma, of_hop
+
+
+@partial(jax.jit, static_argnums=(0, 2))
+def pooled(task: Composition, pool: UInt32[Array, "2"] | UInt32[np.ndarray, "2"], size: int) -> Int[Array, "size level symbol"]:
+    """All sequences of a pool."""
+    return jax.lax.map(lambda m: task.sample(_keys(pool, m)[0], 1)[0], jnp.arange(size), batch_size=256)

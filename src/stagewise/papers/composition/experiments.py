@@ -43,7 +43,7 @@ class Theory(Experiment):
     presets = {
         "quick": {"tested": 50},
         "standard": {"seeds": 10},
-        "paper": {"queries": "one", "samples": 100_000, "chunk": 500, "seeds": 5, "tested": 1000},
+        "paper": {"queries": "one", "samples": 100_000, "chunk": 500, "seeds": 6, "tested": 1000},
     }
 
     def __post_init__(self):
@@ -90,7 +90,7 @@ class Encoding(Experiment):
     """A standard encoder learns hops by Adam from a fixed pool of sequences (Figure 3, right), and stops once it has learned the most hops.
 
     `form`: a token in front says how many hops are asked, as in the paper, or every number of hops has its own readout. `data`: a uniform mixture of `asked_hops`, the
-    hardest alone, or one after another, each for an equal share of the steps."""
+    hardest alone, or one after another, each for an equal share of the steps. It is tested on sequences that are not in the pool."""
 
     task: Composition = Composition()
     encoder: Shape = Shape(layers=4, heads=4, width=64)
@@ -117,10 +117,11 @@ class Encoding(Experiment):
 
     def __post_init__(self):
         super().__post_init__()
-        check_ranges(self, pool=(1, 2**31 - 1), batch=(1, 1e6), steps=(1, 1e8), learning_rate=(1e-12, 1), warm_up=(1, 1e8), clip=(1e-12, 1e9),
+        check_ranges(self, pool=(1, 1e7), batch=(1, 1e6), steps=(1, 1e8), learning_rate=(1e-12, 1), warm_up=(1, 1e8), clip=(1e-12, 1e9),
                      solved=(0.01, 1), evaluations=(1, 10_000), tested=(2, 1e5))  # fmt: skip
         check_size(self)
         self.task.check_cyclic(self.name)
+        require(self.pool <= self.task.population_size, f"{self.name}: a pool of {self.pool} leaves too few of the {self.task.population_size} sequences to test on (set --pool)")
         require(self.encoder.vocabulary == Shape().vocabulary and self.encoder.positions == 0,
                 f"{self.name}: how many tokens and places the encoder has follows from the task (leave --encoder.vocabulary and --encoder.positions)")  # fmt: skip
         require(self.data != "curriculum" or self.steps >= len(self.asked_hops), f"{self.name}: {self.steps} steps are fewer than the {len(self.asked_hops)} parts of the curriculum (set --steps)")
@@ -154,11 +155,11 @@ class Encoding(Experiment):
 
 @dataclass(frozen=True)
 class Identities(Experiment):
-    """The paper's gradients in closed form beside automatic differentiation over all sequences, for random hidden permutations."""
+    """The paper's gradients in closed form beside automatic differentiation over all sequences, and on single samples, for random hidden permutations."""
 
     task: Composition = Composition(levels=4, symbols=3)
     beta0: float = 1.0
-    seeds: int = 4
+    seeds: int = 6
 
     name = "composition.identities"
     presets = {"quick": {}, "standard": {}, "paper": {}}

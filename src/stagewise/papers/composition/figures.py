@@ -14,8 +14,9 @@ from stagewise.lab.settings import setting
 from stagewise.lab.study import Later
 from stagewise.papers.composition import queries
 from stagewise.papers.composition.claims.gradients import least_sizes
-from stagewise.papers.composition.studies import by_levels, by_levels_all, curriculum, in_turn, mixture, mixtures, patient, phase, readout_hardest, readout_mixture, token_hardest, token_mixture, widths
+from stagewise.papers.composition.studies import by_levels, by_levels_all, curriculum, in_turn, mixture, mixtures, patience, phase, readout_hardest, readout_mixture, token_hardest, token_mixture, widths
 
+UPRIGHT = alt.Axis(labelAngle=0)
 COLUMNS = alt.Legend(orient="bottom", columns=5, title="hops")
 
 
@@ -25,8 +26,11 @@ def _staircase(run: xr.Dataset, title: str, stages: str) -> alt.Chart:
     steps = alt.X("step:Q", title=stages, axis=alt.Axis(tickMinStep=1))
     lines = alt.Chart(table, title=title, width=300, height=220).mark_line(point=True, interpolate="step-after").encode(
         steps, alt.Y("loss:Q", title="cross-entropy"), alt.Color("hops:N", legend=COLUMNS), tooltip=["hops:N", "step:Q", "loss:Q", "low:Q", "high:Q"])  # fmt: skip
-    chance = alt.Chart(pd.DataFrame({"loss": [float(np.log(setting(run, "task.symbols")))]})).mark_rule(strokeDash=[4, 4], color="#888").encode(y="loss:Q")
-    return chance + lines
+    return _chance(run) + lines
+
+
+def _chance(run: xr.Dataset) -> alt.Chart:
+    return alt.Chart(pd.DataFrame({"loss": [float(np.log(setting(run, "task.symbols")))]})).mark_rule(strokeDash=[4, 4], color="#888").encode(y="loss:Q")
 
 
 @figure(
@@ -63,7 +67,7 @@ def implicit_curriculum(run: xr.Dataset) -> alt.Chart:
     rows = [{"step": int(s) + 1, "layer": int(layer), "log10 of the gradient": float(np.log10(max(float(sizes[s, l]), 1e-30)))}
             for s in range(sizes.sizes["record"]) for l, layer in enumerate(sizes.layer.values)]  # fmt: skip
     table = pd.DataFrame(rows)
-    base = alt.Chart(table, width=240, height=200, title="largest entry of the gradient, log10").encode(alt.X("step:O", title="gradient step"), alt.Y("layer:O"))
+    base = alt.Chart(table, width=240, height=200, title="largest entry of the gradient, log10").encode(alt.X("step:O", title="gradient step", axis=UPRIGHT), alt.Y("layer:O"))
     return base.mark_rect().encode(alt.Color("log10 of the gradient:Q", title=None, scale=alt.Scale(scheme="blues"))) + base.mark_text(fontSize=11).encode(
         alt.Text("log10 of the gradient:Q", format=".0f"), color=alt.condition("datum['log10 of the gradient'] > -10", alt.value("white"), alt.value("black")))  # fmt: skip
 
@@ -136,13 +140,21 @@ def samples_by_levels_and_symbols(runs: xr.Dataset) -> alt.LayerChart:
 
 
 def _learning(run: xr.Dataset, title: str) -> alt.LayerChart:
-    """Losses by hop over steps: the median over seeds and their middle 80 %."""
+    """Losses by hop over steps: the median over seeds and their middle 80 %; log N is chance."""
     table = band(run.loss, "loss")
     names = alt.Color("hops:N", legend=alt.Legend(orient="bottom", title="hops", symbolType="stroke", symbolOpacity=1, symbolStrokeWidth=2))
     base = alt.Chart(table, title=title, width=230, height=190)
     across, up = alt.X("step:Q"), alt.Y("loss:Q", title="cross-entropy")
     spread = base.mark_area(opacity=0.2).encode(across, alt.Y("low:Q", title="cross-entropy"), alt.Y2("high:Q"), names)
-    return spread + base.mark_line().encode(across, up, names, tooltip=["hops:N", "step:Q", "loss:Q", "low:Q", "high:Q"])
+    return _chance(run) + spread + base.mark_line().encode(across, up, names, tooltip=["hops:N", "step:Q", "loss:Q", "low:Q", "high:Q"])
+
+
+def _passages(runs: dict[str, xr.Dataset]) -> alt.Chart:
+    """The share of seeds that have learned the most hops, by step."""
+    rows = [{"step": int(step), "share": float(((run.done_at >= 0) & (run.done_at <= step)).mean()), "arm": name} for name, run in runs.items() for step in run.step.values]
+    names = {"sort": list(runs), "legend": alt.Legend(orient="bottom", columns=2, title=None, symbolType="stroke", symbolOpacity=1)}
+    return alt.Chart(pd.DataFrame(rows), title="share of seeds that have learned 4 hops", width=300, height=190).mark_line(interpolate="step-after").encode(
+        alt.X("step:Q"), alt.Y("share:Q", title=None, scale=alt.Scale(domain=[0, 1])), alt.Color("arm:N", **names), alt.StrokeDash("arm:N", **names), tooltip=["arm:N", "step:Q", "share:Q"])  # fmt: skip
 
 
 @figure(
@@ -151,10 +163,12 @@ def _learning(run: xr.Dataset, title: str) -> alt.LayerChart:
     needs={"mixture": Later(token_mixture), "hardest": Later(token_hardest), "readouts": Later(readout_mixture), "alone": Later(readout_hardest)},
     paper_shows="With the mixture the loss on 4 hops falls to 0, with 4-fold data alone it stays at log N.",
 )
-def encoder_learns(mixture: xr.Dataset, hardest: xr.Dataset, readouts: xr.Dataset, alone: xr.Dataset) -> alt.ConcatChart:
-    """A standard encoder: losses by hops, medians and the middle 80 % of seeds. Above with a token that says how many hops, as in the paper; below with a readout for each. Left the mixture, right 4 hops alone."""
+def encoder_learns(mixture: xr.Dataset, hardest: xr.Dataset, readouts: xr.Dataset, alone: xr.Dataset) -> alt.VConcatChart:
+    """A standard encoder: losses by hops, medians and the middle 80 % of seeds, and how many seeds have learned 4 hops by when. Above with a token that says how many hops, as in the paper; below with a readout for each.
+    Left the mixture, right 4 hops alone."""
     named = {"token, mixture": mixture, "token, 4 hops alone": hardest, "readouts, mixture": readouts, "readouts, 4 hops alone": alone}
-    return alt.concat(*(_learning(run, title) for title, run in named.items()), columns=2)
+    losses = alt.concat(*(_learning(run, title) for title, run in named.items()), columns=2)
+    return alt.vconcat(losses, _passages(named)).resolve_scale(color="independent")
 
 
 @figure(
@@ -173,36 +187,56 @@ def correlations_by_level(symbols: int) -> alt.HConcatChart:
     )
 
 
+def _inside(run: xr.Dataset, hops: int, title: str) -> alt.HConcatChart:
+    """Of some seeds, when so many hops are asked: attention of the best head of each layer on what a hop needs, and partial hops read off each layer."""
+    asked = run.sel(hops=hops)
+    looked = asked.looked.mean("seed").rename("attention").to_dataframe()[["attention"]].reset_index().dropna()
+    probed = asked.probed.mean("seed").rename("accuracy").to_dataframe()[["accuracy"]].reset_index()
+    order, across = [str(target) for target in run.target.values], alt.X("layer:O", axis=UPRIGHT)
+    heat = alt.Chart(looked.round(3), title=f"{title}: attention of the best head", width=200, height=150).mark_rect().encode(
+        across, alt.Y("target:N", sort=order, title=None), alt.Color("attention:Q", scale=alt.Scale(scheme="blues", domain=[0, 1])), tooltip=["layer:O", "target:N", "attention:Q"])  # fmt: skip
+    lines = alt.Chart(probed.round(3), title="partial hops read off a layer", width=200, height=150).mark_line(point=True).encode(
+        across, alt.Y("accuracy:Q", scale=alt.Scale(domain=[0, 1])), alt.Color("partial:N", title="hops", legend=alt.Legend(orient="bottom")), tooltip=["layer:O", "partial:N", "accuracy:Q"])  # fmt: skip
+    return alt.hconcat(heat, lines).resolve_scale(color="independent")
+
+
 @figure(
     "composition.stuck",
     source="beyond the paper",
     needs={"run": readout_mixture},
     paper_shows="Nothing: the paper does not look inside the encoder.",
 )
-def where_a_run_is(run: xr.Dataset) -> alt.HConcatChart:
-    """Inside the encoder when the most hops are asked, the mean over seeds: how much of its attention the best head of each layer puts on the tokens that a hop needs, and how well
+def where_a_run_is(run: xr.Dataset) -> alt.VConcatChart:
+    """Inside the encoder with readouts, apart for seeds that learned 4 hops and seeds that did not: how much of its attention the best head of each layer puts on the tokens that a hop needs, and how well
     1 and 2 hops can be read off each layer by a linear map. Where 2 hops cannot be read off before the last layer, no layer is left to use them."""
-    looked = run.looked.mean("seed").rename("attention").to_dataframe()[["attention"]].reset_index().dropna()
-    probed = run.probed.mean("seed").rename("accuracy").to_dataframe()[["accuracy"]].reset_index()
-    order = [str(target) for target in run.target.values]
-    heat = alt.Chart(looked.round(3), title="attention of the best head", width=200, height=150).mark_rect().encode(
-        alt.X("layer:O"), alt.Y("target:N", sort=order, title=None), alt.Color("attention:Q", scale=alt.Scale(scheme="blues", domain=[0, 1])), tooltip=["layer:O", "target:N", "attention:Q"])  # fmt: skip
-    lines = alt.Chart(probed.round(3), title="partial hops read off a layer", width=200, height=150).mark_line(point=True).encode(
-        alt.X("layer:O"), alt.Y("accuracy:Q", scale=alt.Scale(domain=[0, 1])), alt.Color("partial:N", title="hops", legend=alt.Legend(orient="bottom")), tooltip=["layer:O", "partial:N", "accuracy:Q"])  # fmt: skip
-    return alt.hconcat(heat, lines).resolve_scale(color="independent")
+    solved = run.done_at >= 0
+    groups = {"solved": run.sel(seed=solved), "stuck": run.sel(seed=~solved)}
+    return alt.vconcat(*(_inside(some, int(run.hops[-1]), f"{name}, {some.sizes['seed']} seeds") for name, some in groups.items() if some.sizes["seed"]))
+
+
+@figure(
+    "composition.gate",
+    source="beyond the paper",
+    needs={"run": Later(token_mixture)},
+    paper_shows="Nothing: the paper does not look inside the encoder.",
+)
+def what_the_token_does(run: xr.Dataset) -> alt.VConcatChart:
+    """Inside the encoder with a token that says how many hops, by what is asked, the mean over seeds. A circuit that is used for 2 hops and gone when 4 are asked has been switched off by the token."""
+    return alt.vconcat(*(_inside(run, int(hops), f"{hops} hop{'s' if hops > 1 else ''} asked") for hops in run.hops.values))
 
 
 @figure(
     "composition.decides",
     source="beyond the paper",
-    needs={"runs": Later(mixtures), "wide": Later(widths), "patient": Later(patient), "in_turn": Later(in_turn)},
+    needs={"runs": Later(mixtures), "wide": Later(widths), "patient": Later(patience), "in_turn": Later(in_turn)},
     paper_shows="Nothing: the paper has one mixture and one encoder.",
 )
 def what_decides(runs: xr.Dataset, wide: xr.Dataset, patient: xr.Dataset, in_turn: xr.Dataset) -> alt.Chart:
     """The share of seeds that learn 4 hops: by the hops in the mixture, by width, with ten times the steps, and with one number of hops after another."""
     named = {f"hops {hops}, {form}": runs.sel(asked_hops=hops, form=form) for hops in runs.asked_hops.values for form in runs["form"].values}
-    named |= {f"(1, 2, 4), readouts, width {int(w)}": wide.sel(width=w) for w in wide.width.values}
-    named |= {"(1, 2, 4), readouts, 20000 steps": patient, "1, then 2, then 4, readouts": in_turn}
+    named |= {f"(1, 2, 4), {form}, width {int(w)}": wide.sel(width=w, form=form) for form in wide["form"].values for w in wide.width.values}
+    named |= {f"(1, 2, 4), {form}, 20000 steps": patient.sel(form=form) for form in patient["form"].values}
+    named |= {f"1, then 2, then 4, {form}": in_turn.sel(form=form) for form in in_turn["form"].values}
     rows = pd.DataFrame([{"set-up": name, "share": float((run.done_at.values >= 0).mean()), "seeds": int(run.done_at.size)} for name, run in named.items()])
     return alt.Chart(rows, width=300, height=18 * len(rows)).mark_bar().encode(
         alt.X("share:Q", scale=alt.Scale(domain=[0, 1]), title="share of seeds that learn 4 hops"), alt.Y("set-up:N", sort=list(named), title=None, axis=alt.Axis(labelLimit=260)), tooltip=list(rows.columns))  # fmt: skip

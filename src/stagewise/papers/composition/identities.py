@@ -11,20 +11,23 @@ from jaxtyping import Array, Float, Int
 
 from stagewise.models.attention_only import AnyArray, Scores, as_dense, dense, embed, ideal_blocks, stream
 from stagewise.papers.composition import gradients
+from stagewise.papers.composition.construction import SHARP, theorem4
 from stagewise.papers.composition.learning import begin, layer_names, losses
-from stagewise.tasks.composition import Composition, doubled_hops
+from stagewise.tasks.composition import Composition, doubled_hops, right_keys
 from stagewise.training.program import INITIAL, generator
 
 PERTURBED = (1e-3, 1e-2, 1e-1)
+LEADS = (6.0, 9.0, 12.0, 15.0)  # of the right key's score, in layers that are trained
 SIZES = (64, 256, 1024, 4096)
+FEW = (8, 32, 128, 512)  # samples, where each is differentiated
 DRAWS = 100
 DIMS = {"population": ("layer",), "population_without_fixed_points": ("layer",), "population_a_level_on": ("layer",), "counted": ("layer",), "counted_uncentred": ("layer",), "readout": ("layer",), "readout_uncentred": ("layer",),
-        "perturbed": ("layer", "perturbation"), "block_form": (), "block_form_other_copies": (), "own_loss": (), "later_losses": (), "later_losses_mean": (), "untrained_layers": (), "value": (), "value_by_label": (), "value_one": ("size",),
+        "perturbed": ("layer", "perturbation"), "block_form": (), "block_form_other_copies": (), "trained": ("lead",), "in_training": ("lead",), "unfocused": ("lead",), "hardest_noise": ("few",), "easiest_noise": ("few",), "hardest_elsewhere": (), "own_loss": (), "later_losses": (), "later_losses_mean": (), "untrained_layers": (), "value": (), "value_by_label": (), "value_one": ("size",),
         "value_all": ("size",)}  # fmt: skip
 
 
 def labels_along(settings) -> tuple:
-    return (("layer", tuple(range(1, settings.task.depth + 1))), ("perturbation", PERTURBED), ("size", SIZES))
+    return (("layer", tuple(range(1, settings.task.depth + 1))), ("perturbation", PERTURBED), ("size", SIZES), ("few", FEW), ("lead", LEADS))
 
 
 def measure(settings, seed: int) -> dict[str, AnyArray | float]:
@@ -35,7 +38,8 @@ def measure(settings, seed: int) -> dict[str, AnyArray | float]:
     layers = range(1, task.depth + 1)
     by_layer = [of_layer(task, hidden, everything, layer, settings.beta0, rng) for layer in layers]
     found = {name: np.stack([one[name] for one in by_layer]) for name in by_layer[0]}
-    return found | single_samples(task, hidden, everything, settings.beta0) | value_matrix(task, hidden, everything, rng) | block_form(task, everything, rng)
+    found |= single_samples(task, hidden, everything, settings.beta0) | trained_layers(task, hidden, everything, settings.beta0, rng) | hardest_alone(task, hidden, settings.beta0, rng)
+    return found | value_matrix(task, hidden, everything, rng) | block_form(task, everything, rng)
 
 
 def of_layer(task: Composition, hidden, sigma, layer: int, beta0: float, rng: np.random.Generator) -> dict[str, AnyArray | float]:
@@ -100,10 +104,50 @@ def single_samples(task: Composition, hidden, sigma, beta0: float) -> dict[str, 
         return jax.tree.map(np.asarray, _slopes(task, weights, hidden, one, hop, np.array([query])))
 
     signal = np.abs(slopes(0, 0)["layer1"]).max()
+    own = max(np.abs(slopes(0, query)["layer1"]).max() for query in range(1, task.symbols))
     later = [slopes(1, query)["layer1"] for query in range(task.symbols)]
     untrained = [np.abs(slopes(hop, 0)[name]).max() for hop in range(task.depth) for name in names[1:]]
-    return {"own_loss": signal / signal, "later_losses": max(np.abs(each).max() for each in later) / signal, "later_losses_mean": np.abs(sum(later) / len(later)).max() / signal,
+    return {"own_loss": own / signal, "later_losses": max(np.abs(each).max() for each in later) / signal, "later_losses_mean": np.abs(sum(later) / len(later)).max() / signal,
             "untrained_layers": np.max(np.stack(untrained)) / signal}  # fmt: skip
+
+
+def trained_layers(task: Composition, hidden, sigma, beta0: float, rng: np.random.Generator) -> dict[str, AnyArray | float]:
+    """Lemma 29: the last stage's loss on single samples, when all layers before the last have Theorem 4's weights at some lead. By lead, the largest gradient over samples of the
+    layers that are trained and of the one in training, and eps = 2 (1 - least attention on the right key)."""
+    scores, names = theorem4(hidden, sigma[:1]).scores[:-1], layer_names(task.depth)
+    chosen, queries = sigma[rng.choice(len(sigma), 8, replace=False)], rng.integers(task.tokens, size=8)
+    goals = right_keys(hidden, doubled_hops(hidden, chosen))
+    rows = []
+    for lead in LEADS:
+        layers = [matrix * (lead / SHARP) for matrix in scores]
+        weights = begin(task, beta0, np.float64) | dict(zip(names, layers))
+        slopes = [_slopes(task, weights, hidden, one[None], task.depth - 1, query[None]) for one, query in zip(chosen, queries)]
+        largest = [max(float(np.abs(slope[name]).max()) for slope in slopes) for name in names]
+        _, patterns = stream(embed(chosen, np.float64), layers)
+        least = min(float(np.take_along_axis(np.asarray(pattern), goal[..., None], -1).min()) for pattern, goal in zip(patterns, goals))
+        rows.append((max(largest[:-1]), largest[-1], 2 * (1 - least)))
+    return dict(zip(("trained", "in_training", "unfocused"), np.array(rows).T))
+
+
+def hardest_alone(task: Composition, hidden, beta0: float, rng: np.random.Generator) -> dict[str, AnyArray | float]:
+    """At the start, on random samples of one query each: the size of layer 1's gradient by the loss of the most hops, and of one hop, by number of samples (root mean square over draws); and
+    the largest gradient of the other layers by the former."""
+    weights, total = begin(task, beta0, np.float64), 4 * FEW[-1]
+    sigma, queries = task.draw(rng, total), rng.integers(task.tokens, size=total)
+
+    def norms(hop: int) -> tuple[np.ndarray, float]:
+        by_sample = _slopes_by_sample(task, weights, hidden, sigma, hop, queries)
+        first = np.asarray(by_sample["layer1"]).reshape(total, -1)
+        sizes = [np.sqrt(np.mean(np.sum(first.reshape(-1, many, first.shape[1]).mean(1) ** 2, axis=1))) for many in FEW]
+        return np.array(sizes), max(float(np.abs(slope).max()) for name, slope in by_sample.items() if name != "layer1")
+
+    (hardest, elsewhere), (easiest, _) = norms(task.depth - 1), norms(0)
+    return {"hardest_noise": hardest, "easiest_noise": easiest, "hardest_elsewhere": elsewhere}
+
+
+@partial(jax.jit, static_argnums=0)
+def _slopes_by_sample(task: Composition, weights: dict, hidden, sigma, hop, queries) -> dict:
+    return jax.lax.map(lambda one: _slopes(task, weights, hidden, one[0][None], hop, one[1][None]), (sigma, queries), batch_size=64)
 
 
 @partial(jax.jit, static_argnums=0)

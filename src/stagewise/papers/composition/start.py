@@ -6,6 +6,7 @@ import jax
 import numpy as np
 
 from stagewise.models.encoder import draw_encoder
+from stagewise.papers.composition.encoding import pooled
 from stagewise.papers.composition.learning import begin, plan
 from stagewise.tasks.composition import Composition
 from stagewise.training import adam, loop
@@ -13,6 +14,7 @@ from stagewise.training.program import DATA, INITIAL, State, generator, stacked,
 
 
 POOL = 3  # the stream of a seed from which its pool is drawn
+SMALL_SHARE = 1e-3  # of all sequences: a pool that has less hardly ever meets a random one
 
 
 def hidden_of(task: Composition, seed: int) -> np.ndarray:
@@ -33,7 +35,7 @@ def theory(settings, seeds: np.ndarray) -> State:
 
 
 def encoding(settings, seeds: np.ndarray) -> State:
-    """A random encoder and hidden permutations of the seed's own; what is asked in each part of the training; and the key of the pool."""
+    """A random encoder and hidden permutations of the seed's own; what is asked in each part of the training; the key of the pool, and sequences to test on."""
     lanes, hops = [], len(settings.asked_hops)
     asked = {"mixture": np.ones((1, hops)), "hardest": np.eye(hops)[-1:], "curriculum": np.eye(hops)}[settings.data]
     readouts = 1 if settings.form == "token" else hops
@@ -41,8 +43,10 @@ def encoding(settings, seeds: np.ndarray) -> State:
         rng = generator(int(seed), INITIAL)
         hidden = settings.task.draw_hidden(rng).astype(np.int32)
         model = draw_encoder(settings.shape, readouts, settings.task.symbols, rng).weights()
+        pool = np.asarray(jax.random.key_data(stream(int(seed), POOL)))
+        seen = np.asarray(pooled(settings.task, pool, settings.pool)) if settings.pool >= SMALL_SHARE * settings.task.population_size else np.empty((0, *hidden.shape), int)
         numbers = {"asked": asked.astype(np.float32), "steps": np.float32(settings.steps), "rate": np.float32(settings.learning_rate), "warm_up": np.float32(settings.warm_up),
-                   "hidden": hidden, "pool": np.asarray(jax.random.key_data(stream(int(seed), POOL)))}  # fmt: skip
+                   "hidden": hidden, "pool": pool, "tested": settings.task.draw_unseen(rng, settings.tested, seen)}  # fmt: skip
         lanes.append(({"model": model, "adam": adam.begin(model)}, numbers))
     weights, numbers = zip(*lanes)
     return loop.begin(stacked(weights), stacked(numbers), seeds)

@@ -49,5 +49,5 @@ STORY = (
     Part("Why k-fold data alone are hopeless", "Two targets agree hardly more often than chance, and the excess falls exponentially in k. No learner that goes by correlations can tell them apart with fewer queries than that.",
          ("composition.correlations",)),
     Part("How many samples", "Far fewer than the theorem asks for, and fewer still if all queries of a sequence are asked.", ("composition.samples", "composition.phase")),
-    Part("A standard encoder", "Adam on an encoder with all its parts shows the same order of hops. Whether it gets to four hops depends on what else is in the mixture.", ("composition.fig3right", "composition.decides", "composition.stuck")),
+    Part("A standard encoder", "Adam on an encoder with all its parts shows the same order of hops. Whether it gets to four hops depends on what else is in the mixture.", ("composition.fig3right", "composition.decides", "composition.stuck", "composition.gate")),
 )  # fmt: skip

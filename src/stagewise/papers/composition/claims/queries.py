@@ -144,7 +144,7 @@ def queries_tell_little(free_levels: int | None) -> Verdict:
     needs={"greedy": True},
     control={"greedy": False},
     control_is="targets that differ by a transposition at the first level",
-    note="Greedy: r = 3, N = 7 and 8, k = 4 and 8. The proof's step ((r - 1)/(N - 1))^(k/2) is false for r = 1; packing is with `< r` here.",
+    note="Greedy: r = 3, (N, k) = (7, 4), (7, 8) and (8, 8). The proof's step ((r - 1)/(N - 1))^(k/2) is false for r = 1; packing is with `< r` here.",
 )
 def many_targets_are_nearly_orthogonal(greedy: bool) -> Verdict:
     """Greedy packings of permutations with fewer than r agreements, and of words over them with at most k/2, give that many targets with inner products that small.

@@ -6,14 +6,15 @@ import numpy as np
 
 from stagewise.lab.claims import claim
 from stagewise.lab.settings import setting
-from stagewise.lab.statistics import Verdict, all_of, exactly, median_over_seeds, share_of_seeds
+from stagewise.lab.statistics import Verdict, all_of, every_seed, exactly, median_over_seeds, slope
 from stagewise.lab.study import Later
 from stagewise.lazy import xr
 from stagewise.papers.composition.studies import (
-    curriculum, gaps, hardest, literal_2_3, literal_2_4, literal_4_3, mixture, same, same_other_target, scales, separate, shared, weak,
+    curriculum, gaps, hardest, identities, literal_2_3, literal_2_4, literal_4_3, mixture, same, same_other_target, scales, separate, shared, small, weak,
 )  # fmt: skip
 
 SMALL = 1e-3
+EVERY = "2026-11-16: in every seed, as our reading asks; first in most seeds."
 
 
 def succeeded(run: xr.Dataset) -> xr.DataArray:
@@ -39,14 +40,15 @@ def staircase(run: xr.Dataset, steps_a_hop: int, plateau: float) -> np.ndarray:
     needs={"run": curriculum},
     control={"run": weak},
     control_is="a rate twenty times smaller, on four levels",
+    restated=EVERY,
     note="k = 16 as in the paper from preset standard on, 8 at quick; all queries of a sequence are asked, except at preset paper. beta0 1, the rate by the lead it gives (40): the paper gives neither.",
 )
 def curriculum_climbs_a_staircase(run: xr.Dataset) -> Verdict:
     """After every stage the hops learned so far have a loss below 1e-3 and the others log N within 2 %; at the end all probabilities are within 1e-3.
 
-    Threshold: in most seeds, because the figure shows exact steps and the theorem holds with high probability."""
+    Threshold: in every seed, because the figure shows exact steps and the theorem holds with high probability."""
     return all_of(
-        share_of_seeds("share of seeds with the staircase", staircase(run, 2, 0.0)), share_of_seeds("share of seeds that learn all hops", succeeded(run))
+        every_seed("share of seeds with the staircase", staircase(run, 2, 0.0)), every_seed("share of seeds that learn all hops", succeeded(run))
     ).also(largest_error=float(run.error.isel(record=-1).max()), least_attention=float(run.least_attention.isel(record=-1).min()))
 
 
@@ -57,15 +59,16 @@ def curriculum_climbs_a_staircase(run: xr.Dataset) -> Verdict:
     needs={"run": mixture},
     control={"run": hardest},
     control_is="4-fold data only, on four levels",
+    restated=EVERY,
     note="k = 8 and N = 5 as in the paper, at every preset; all queries of a sequence, except at preset paper. Before the readouts are trained a learned hop has a loss of log(1 + (N - 1) e^-beta0).",
 )
 def mixture_climbs_the_same_staircase(run: xr.Dataset) -> Verdict:
     """After step l the hops up to the l-th are at log(1 + (N - 1) e^-beta0), the others at log N, within 2 %; after the last step all probabilities are within 1e-3.
 
-    Threshold: in most seeds, because the figure shows exact steps and the theorem holds with high probability."""
+    Threshold: in every seed, because the figure shows exact steps and the theorem holds with high probability."""
     plateau = np.log(1 + (setting(run, "task.symbols") - 1) * np.exp(-setting(run, "beta0")))
     return all_of(
-        share_of_seeds("share of seeds with the staircase", staircase(run, 1, plateau)), share_of_seeds("share of seeds that learn all hops", succeeded(run))
+        every_seed("share of seeds with the staircase", staircase(run, 1, plateau)), every_seed("share of seeds that learn all hops", succeeded(run))
     ).also(largest_error=float(run.error.isel(record=-1).max()))
 
 
@@ -76,16 +79,36 @@ def mixture_climbs_the_same_staircase(run: xr.Dataset) -> Verdict:
     needs={"run": hardest},
     control={"run": mixture},
     control_is="the mixture",
-    note="With all queries of a sequence. With one, layer 1 gets noise of order 1/sqrt(M).",
+    restated=EVERY,
+    note="With all queries of a sequence; with one, see onlyhard.one.",
 )
 def hard_data_alone_teach_nothing(run: xr.Dataset) -> Verdict:
     """On 4-fold data alone (k = 4) the first gradient is below 1e-6 of what the mixture's is (1/(k^2 N^2)), and no loss leaves log N by 2 % in the whole training.
 
-    Threshold: in most seeds, because the population gradient is zero."""
+    Threshold: in every seed, because the population gradient is zero."""
     k, N = setting(run, "task.levels"), setting(run, "task.symbols")
     first = run.gradient.isel(record=1).max("layer") * (k * N) ** 2
     stays = (np.abs(run.loss - np.log(N)) < 0.02 * np.log(N)).all(("record", "hops"))
-    return all_of(share_of_seeds("share of seeds without a gradient", first < 1e-6), share_of_seeds("share of seeds at chance throughout", stays)).also(largest_gradient=float(first.max()))
+    return all_of(every_seed("share of seeds without a gradient", first < 1e-6), every_seed("share of seeds at chance throughout", stays)).also(largest_gradient=float(first.max()))
+
+
+@claim(
+    "composition.onlyhard.one",
+    source="Section 5.4, Theorem 5",
+    predicted="with k-fold data alone and one query a sample, layer 1 gets noise of order 1/sqrt(M) and the others nothing",
+    needs={"run": identities, "loss_of": "hardest"},
+    control={"loss_of": "easiest"},
+    control_is="the loss of one hop",
+    beyond_paper=True,
+    note="The paper's estimator, at the start, 4 levels of 3 symbols, 8 to 512 samples.",
+)
+def hard_data_alone_are_noise(run: xr.Dataset, loss_of: str) -> Verdict:
+    """By the loss of 4 hops, the norm of layer 1's gradient on M samples falls like M^(-1/2), and the other layers' is zero.
+
+    Threshold: slope -0.5 within 0.1, and 1e-12, because the population gradient is zero and later layers see the same at every query."""
+    found = run.isel(record=0)
+    norms = np.log(found[f"{loss_of}_noise"].transpose("seed", "few").values)
+    return all_of(slope("slope of log norm on log M", np.log(found["few"].values), norms, at_least=-0.6, at_most=-0.4), exactly("largest gradient of the others", float(found.hardest_elsewhere.max()), at_most=1e-12))
 
 
 @claim(
@@ -95,16 +118,17 @@ def hard_data_alone_teach_nothing(run: xr.Dataset) -> Verdict:
     needs={"run": mixture},
     control={"run": hardest},
     control_is="4-fold data only, on four levels",
+    restated=EVERY,
 )
 def one_layer_at_a_time(run: xr.Dataset) -> Verdict:
     """In step t the largest entry of any other layer's gradient is below 1 % of layer t's.
 
-    Threshold: in most seeds and every step, because on ideal inputs the others vanish; 1 % for what the samples add."""
+    Threshold: in every seed and step, because on ideal inputs the others vanish; 1 % for what the samples add."""
     sizes = run.gradient.transpose("seed", "record", "layer").values[:, 1 : run.sizes["layer"] + 1]
     signal = np.diagonal(sizes, axis1=1, axis2=2)
     others = np.where(np.eye(sizes.shape[1], dtype=bool), 0, sizes).max(2)
     ratio = others / np.maximum(signal, 1e-30)
-    return share_of_seeds("share of seeds", (ratio < 1e-2).all(1)).also(largest_ratio=float(ratio.max()))
+    return every_seed("share of seeds", (ratio < 1e-2).all(1)).also(largest_ratio=float(ratio.max()))
 
 
 @claim(
@@ -114,14 +138,15 @@ def one_layer_at_a_time(run: xr.Dataset) -> Verdict:
     needs={"runs": same},
     control={"runs": same_other_target},
     control_is="the mixture on other hidden permutations",
+    restated=EVERY,
     note="At the lead of 40 that all runs have.",
 )
 def both_algorithms_learn_the_same(runs: xr.Dataset) -> Verdict:
     """On the same sequences the key-query matrices of both algorithms have a cosine above 0.99 at every layer.
 
-    Threshold: in most seeds, because the population's dynamics are identical."""
+    Threshold: in every seed, because the population's dynamics are identical."""
     least = runs.cosine.isel(record=0).min("layer")
-    return share_of_seeds("share of seeds", least > 0.99).also(least_cosine=float(least.min()))
+    return every_seed("share of seeds", least > 0.99).also(least_cosine=float(least.min()))
 
 
 @claim(
@@ -131,12 +156,13 @@ def both_algorithms_learn_the_same(runs: xr.Dataset) -> Verdict:
     needs={"together": shared, "apart": separate},
     control={"apart": separate.but(gap=2.0)},
     control_is="a rate twenty times smaller",
+    restated=EVERY,
 )
 def sequences_need_not_be_shared(together: xr.Dataset, apart: xr.Dataset) -> Verdict:
     """Algorithm 2 learns all hops, with the same sequences for every hop and with separate ones.
 
-    Threshold: in most seeds, because the two losses have the same expectation."""
-    return all_of(share_of_seeds("share of seeds, shared", succeeded(together)), share_of_seeds("share of seeds, separate", succeeded(apart)))
+    Threshold: in every seed, because the two losses have the same expectation."""
+    return all_of(every_seed("share of seeds, shared", succeeded(together)), every_seed("share of seeds, separate", succeeded(apart)))
 
 
 @claim(
@@ -146,19 +172,20 @@ def sequences_need_not_be_shared(together: xr.Dataset, apart: xr.Dataset) -> Ver
     needs={"by_gap": gaps, "by_scale": scales, "leads": slice(20, None)},
     control={"leads": slice(None, 5)},
     control_is="a rate eight times smaller than ours",
+    restated=EVERY,
     note="In units of the lead that one step gives. The lemmas assume beta0 <= 1.",
 )
 def every_large_rate_works(by_gap: xr.Dataset, by_scale: xr.Dataset, leads: slice) -> Verdict:
     """Algorithm 1 learns all hops at every lead from 20 to 2000, and for every beta0 from 0.1 to 1 at a lead of 40.
 
-    Threshold: in most seeds at each, because the theorem has no upper bound on the rate and only the product eta beta0."""
+    Threshold: in every seed at each, because the theorem has no upper bound on the rate and only the product eta beta0."""
     chosen = by_gap.sel(gap=leads)
-    verdicts = [share_of_seeds(f"share of seeds at a lead of {float(gap):g}", succeeded(chosen.sel(gap=gap))) for gap in chosen.gap.values]
-    return all_of(*verdicts, *(share_of_seeds(f"share of seeds at beta0 {float(b):g}", succeeded(by_scale.sel(beta0=b))) for b in by_scale.beta0.values))
+    verdicts = [every_seed(f"share of seeds at a lead of {float(gap):g}", succeeded(chosen.sel(gap=gap))) for gap in chosen.gap.values]
+    return all_of(*verdicts, *(every_seed(f"share of seeds at beta0 {float(b):g}", succeeded(by_scale.sel(beta0=b))) for b in by_scale.beta0.values))
 
 
 def theorem_7_holds(run: xr.Dataset) -> Verdict:
-    return share_of_seeds("share of seeds that learn all hops", succeeded(run)).also(samples=setting(run, "samples"))
+    return every_seed("share of seeds that learn all hops", succeeded(run)).also(samples=setting(run, "samples"))
 
 
 @claim(
@@ -168,12 +195,13 @@ def theorem_7_holds(run: xr.Dataset) -> Verdict:
     needs={"run": literal_2_3},
     control={"run": literal_2_3.but(samples=36)},
     control_is="36 samples",
+    restated=EVERY,
     note="At (k, N) = (2, 3), 11664 samples; larger sizes under thm7.M.2_4 and thm7.M.4_3.",
 )
 def as_many_samples_as_the_theorem_asks(run: xr.Dataset) -> Verdict:
     """Algorithm 1 on k^4 N^6 samples of one query learns all hops.
 
-    Threshold: in most seeds, because the theorem holds with high probability."""
+    Threshold: in every seed, because the theorem holds with high probability."""
     return theorem_7_holds(run)
 
 
@@ -184,12 +212,13 @@ def as_many_samples_as_the_theorem_asks(run: xr.Dataset) -> Verdict:
     needs={"run": Later(literal_2_4)},
     control={"run": Later(literal_2_4.but(samples=64))},
     control_is="64 samples",
+    restated=EVERY,
     beyond_paper=True,
 )
 def as_many_samples_for_four_symbols(run: xr.Dataset) -> Verdict:
     """The same for two levels of four symbols: 65536 samples.
 
-    Threshold: in most seeds, because the theorem holds with high probability."""
+    Threshold: in every seed, because the theorem holds with high probability."""
     return theorem_7_holds(run)
 
 
@@ -200,55 +229,58 @@ def as_many_samples_for_four_symbols(run: xr.Dataset) -> Verdict:
     needs={"run": Later(literal_4_3)},
     control={"run": Later(literal_4_3.but(samples=144))},
     control_is="144 samples",
+    restated=EVERY,
     beyond_paper=True,
 )
 def as_many_samples_for_four_levels(run: xr.Dataset) -> Verdict:
     """The same for four levels of three symbols: 186624 samples.
 
-    Threshold: in most seeds, because the theorem holds with high probability."""
+    Threshold: in every seed, because the theorem holds with high probability."""
     return theorem_7_holds(run)
 
 
 @claim(
     "composition.lem21",
     source="Lemmas 21, 26 and 29",
-    predicted="trained layers barely move: their gradient is at most 6 beta0 k (kNL)^(3/2) eps, linear in eps = 2 (1 - attention)",
-    needs={"runs": gaps, "layers": "trained"},
-    control={"layers": "in training"},
+    predicted="trained layers barely move: on a single sample their gradient is at most 6 beta0 k (kNL)^(3/2) eps, linear in eps = 2 (1 - attention)",
+    needs={"single": identities, "run": small, "layers": "trained"},
+    control={"layers": "in_training"},
     control_is="the layer that is trained in this stage",
-    restated="2026-11-16: first with a slope of 1 within 0.1 (fails: it is 1.96). The lemma is an upper bound: what falls faster than eps is within it.",
-    note="At leads of 8 to 15, where float32 can still tell attention from 1. With all queries asked the gradient falls like eps^2.",
+    restated="2026-11-16: first a slope of 1 within 0.1 on the mean over all queries, where much cancels (it is 1.96), then at least 0.9 there; now on single samples, as the lemma says, with the first threshold.",
+    note="Single samples: 4 levels of 3 symbols, Theorem 4's weights at leads of 6 to 15. Over the signal: the last stage of Algorithm 1 at a lead of 40.",
 )
-def trained_layers_stay(runs: xr.Dataset, layers: str) -> Verdict:
-    """In the last stage of the curriculum the largest gradient of layers 1 and 2 is below the bound, and falls at least as fast as eps from rate to rate.
+def trained_layers_stay(single: xr.Dataset, run: xr.Dataset, layers: str) -> Verdict:
+    """In the last stage the largest gradient of layers 1 and 2 on a sample is below the bound and linear in eps; in a training it is below 1e-3 of the last layer's.
 
-    Threshold: the bound itself, and a slope of at least 0.9 in logarithms, because the lemma is an upper bound linear in eps."""
-    k, N, L, beta0 = setting(runs, "task.levels"), setting(runs, "task.symbols"), runs.sizes["layer"], setting(runs, "beta0")
-    chosen = runs.sel(gap=slice(8, 15))
-    eps = (2 * (1 - chosen.least_attention.isel(record=2 * L - 2, layer=slice(0, L - 1)).min("layer"))).transpose("seed", "gap").values
-    sizes = chosen.gradient.isel(record=2 * L - 1).transpose("seed", "gap", "layer").values
-    moved = sizes[..., :-1].max(-1) if layers == "trained" else sizes[..., -1]
+    Threshold: the bound itself, a slope of 1 within 0.1 in logarithms, and 1e-3, because the lemma is linear in eps and these layers should not move."""
+    k, N, L, beta0 = setting(single, "task.levels"), setting(single, "task.symbols"), single.sizes["layer"], setting(single, "beta0")
+    moved, eps = (single[name].isel(record=0).transpose("seed", "lead").values for name in (layers, "unfocused"))
     powers = np.array([np.polyfit(np.log(x), np.log(y), 1)[0] for x, y in zip(eps, moved)])
+    sizes = run.gradient.isel(record=2 * run.sizes["layer"] - 1)
+    signal, others = sizes.isel(layer=-1), sizes.isel(layer=slice(0, -1)).max("layer")
     return all_of(
         exactly("largest gradient over its bound", float((moved / (6 * beta0 * k * (k * N * L) ** 1.5 * eps)).max()), at_most=1),
-        median_over_seeds("slope of log gradient on log eps", powers, at_least=0.9),
-    ).also(largest_over_signal_at_15=float((moved / sizes[..., -1])[:, -1].max()))
+        median_over_seeds("slope of log gradient on log eps", powers, at_least=0.9, at_most=1.1),
+        every_seed("share of seeds below 1e-3 of the signal", ((others if layers == "trained" else signal) / signal < 1e-3).values),
+    )
 
 
 @claim(
     "composition.lem27",
     source="Lemmas 17, 22 and 27",
     predicted="the error of the residual stream grows at most linearly with depth: block l + 1 is within l eps",
-    needs={"runs": gaps, "measured_at": 15.0},
-    control={"measured_at": 2000.0},
-    control_is="eps of the largest rate",
+    needs={"runs": gaps, "doubling": False},
+    control={"doubling": True},
+    control_is="errors that double with every layer, from eps on",
+    restated="2026-11-16: in every seed; first in most, with a control that divided by almost nothing.",
     note="eps = 2 (1 - least attention on the right key), over all layers, at a lead of 15.",
 )
-def errors_grow_linearly_at_most(runs: xr.Dataset, measured_at: float) -> Verdict:
-    """At a lead of 15 every block differs from the ideal one by at most l eps at the end.
+def errors_grow_linearly_at_most(runs: xr.Dataset, doubling: bool) -> Verdict:
+    """At a lead of 15 every block differs from the ideal one by at most l eps at the end, in every seed.
 
-    Threshold: ratio at most 1 in most seeds, because the lemmas are inequalities on the attention that the run has."""
-    end = runs.isel(record=-1)
-    eps = 2 * (1 - end.least_attention.sel(gap=measured_at).min("layer"))
-    ratio = (end.away.sel(gap=15.0) / (end.layer * np.maximum(eps, 1e-12))).max("layer")
-    return share_of_seeds("share of seeds", ratio <= 1).also(largest_ratio=float(ratio.max()), median_eps=float(eps.median()))
+    Threshold: ratio at most 1, because the lemmas are inequalities on the attention that the run has."""
+    end = runs.sel(gap=15.0).isel(record=-1)
+    eps = 2 * (1 - end.least_attention.min("layer"))
+    away = eps * 2.0 ** (end.layer - 1) if doubling else end.away
+    ratio = (away / (end.layer * eps)).max("layer")
+    return exactly("largest ratio", float(ratio.max()), at_most=1).also(seeds=float(ratio.size), median_eps=float(eps.median()))
