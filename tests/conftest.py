@@ -1,6 +1,7 @@
 """Shapes in signatures are checked in tests: jaxtyping with beartype wraps the numerical rooms when they are imported."""
 
 import os
+from pathlib import Path
 
 import pytest
 from jaxtyping import install_import_hook
@@ -33,6 +34,12 @@ def quick(tmp_path_factory):
 
     out = tmp_path_factory.mktemp("quick")
     return sw.reproduce("all", "quick", out=out, runs=os.environ.get("STAGEWISE_QUICK_RUNS") or out / "runs")
+
+
+@pytest.fixture
+def quick_folder(quick):
+    """Where those runs are."""
+    return Path(os.environ.get("STAGEWISE_QUICK_RUNS") or quick.report.parent / "runs")
 
 
 @pytest.fixture

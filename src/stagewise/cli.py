@@ -23,6 +23,7 @@ def entry() -> None:
     from stagewise.lab import interrupt
 
     interrupt.listen()
+    sys.stdout.reconfigure(errors="backslashreplace")  # a folder may hold names that no terminal can show
     code = main()
     sys.stdout.flush()
     sys.stderr.flush()

@@ -22,7 +22,7 @@ def test_the_page_is_one_file_that_needs_no_network(quick):
     outside = re.findall(r"<(?:script|link|img)[^>]*(?:src|href)=[\"'](?!data:)", page)
     assert not outside
     for entry in quick.entries:
-        assert f'id="{entry.claim.id}"' in page
+        assert f'id="claim-{entry.claim.id}"' in page
 
 
 def test_every_figure_has_a_picture(quick):
@@ -60,7 +60,9 @@ def test_examples_name_what_answers_depend_on():
         assert int(drawn.tokens[place]) == sum(int(drawn.tokens[needed]) for asks, needed, _ in drawn.needs if asks == place) % 2
     drawn = follow()
     [end] = drawn.answers
-    assert drawn.tokens[drawn.needs[-1][1]] == drawn.tokens[end]
+    assert f"= {drawn.tokens[drawn.needs[-1][1]]}" == drawn.tokens[end]
+    asked = [drawn.tokens[before] for _, before, why in drawn.needs[:-1]]
+    assert asked[0] == "from 1" and all(token in "123" for token in asked[1:])
     drawn = sign()
     [(_, counts, _)] = [link for link in drawn.needs if link[0] in drawn.answers]
     assert drawn.tokens[-1].endswith("-1") == drawn.tokens[counts].startswith("-")
@@ -85,7 +87,7 @@ def test_the_page_works_in_a_browser(quick, browser):
     paint = page.evaluate("new Promise(seen => new PerformanceObserver(list => seen(list.getEntries()[0].startTime)).observe({type: 'paint', buffered: true}))")
     assert paint < 10_000  # two seconds on a quiet machine: benchmarks/page.py
     page.wait_for_function("document.body.dataset.drawn == 'all'", timeout=120_000)
-    figures = page.locator("figure:has(.spec)").count()
+    figures = page.evaluate("[...document.querySelectorAll('figure')].filter(one => one.querySelector('.spec') && !one.closest('details')).length")
     assert page.locator("figure .chart svg").count() == figures >= 20
     page.screenshot(path=shots / "front.png")
     for paper in catalogue.papers():
@@ -118,6 +120,23 @@ def test_the_page_works_in_a_browser(quick, browser):
     page.locator(".claim:visible summary").first.click()
     assert page.locator(".claim[open]:visible code").first.inner_text().startswith("stagewise reproduce mixture.")
     page.locator("#ledger").screenshot(path=shots / "ledger.png")
+
+    # a claim that no figure shows is drawn once it is opened, and a link opens the claim, not the figure of the same name
+    page.goto(quick.report.as_uri() + "#claim-composition.lem10")
+    page.wait_for_selector("[id='claim-composition.lem10'][open] .chart svg")
+    page.evaluate("location.hash = 'claim-mixture.fig2'")
+    page.wait_for_selector("[id='claim-mixture.fig2'][open]")
+    ids = page.evaluate("[...document.querySelectorAll('[id]')].map(one => one.id)")
+    assert len(ids) == len(set(ids))
+
+    # hovering over a curve gives values, and printing leaves the page as it was
+    curve = page.locator("[id='mixture.scrub'] .chart")
+    curve.scroll_into_view_if_needed()
+    page.locator("[id='mixture.scrub'] path[aria-roledescription='point']").nth(40).hover(force=True)
+    page.wait_for_selector("#vg-tooltip-element.visible")
+    closed = page.locator("details:not([open])").count()
+    page.pdf(path=shots / "printed.pdf")
+    assert page.locator("details:not([open])").count() == closed
     assert not wrong
 
 
@@ -126,7 +145,7 @@ def test_the_page_works_in_a_browser(quick, browser):
 def test_the_page_fits_phones_and_wide_screens(quick, browser, width, scheme):
     page = browser.new_page(viewport={"width": width, "height": 900}, color_scheme=scheme)
     page.goto(quick.report.as_uri())
-    page.wait_for_selector("#front")
+    page.wait_for_function("document.body.dataset.drawn == 'all'", timeout=120_000)
     assert page.evaluate("document.documentElement.scrollWidth") <= width
     unlabelled = page.evaluate("[...document.querySelectorAll('input, select, button')].filter(one => !(one.labels?.length || one.ariaLabel || one.textContent.trim())).length")
     assert unlabelled == 0 and page.locator("h1").count() == 1

@@ -20,16 +20,35 @@ def stagewise(*arguments, **more) -> subprocess.Popen:
 
 
 @pytest.fixture
-def server(runs, oracle):
-    """`stagewise serve` on a free port: asks it for a path, answers (status, headers, body)."""
-    oracle("starlette")
+def server(runs, server_of):
     runs.mkdir(parents=True, exist_ok=True)
-    process = stagewise("serve", "--runs", str(runs), "--port", "0", stdout=subprocess.PIPE)
+    return server_of(runs)
+
+
+@pytest.fixture
+def server_of(oracle):
+    """`stagewise serve` for a folder on a free port: asks it for a path, answers (status, headers, body)."""
+    oracle("starlette")
+    running = []
+
+    def serve(folder):
+        ask, process = _served(folder)
+        running.append(process)
+        return ask
+
+    yield serve
+    for process in running:
+        process.send_signal(signal.SIGINT)
+        assert process.wait(30) in (0, 130)
+
+
+def _served(folder):
+    process = stagewise("serve", "--runs", str(folder), "--port", "0", stdout=subprocess.PIPE)
     address = process.stdout.readline().split(" at ")[1].split()[0]
     port = int(address.rstrip("/").rpartition(":")[2])
 
     def ask(path: str, host: str | None = None):
-        connection = HTTPConnection("127.0.0.1", port, timeout=60)
+        connection = HTTPConnection("127.0.0.1", port, timeout=120)
         connection.putrequest("GET", path, skip_host=True)
         connection.putheader("Host", host or f"127.0.0.1:{port}")
         connection.endheaders()
@@ -37,9 +56,7 @@ def server(runs, oracle):
         return answer.status, dict(answer.getheaders()), answer.read()
 
     ask.address = address
-    yield ask
-    process.send_signal(signal.SIGINT)
-    assert process.wait(30) in (0, 130)
+    return ask, process
 
 
 @pytest.fixture
@@ -110,6 +127,59 @@ def test_hostile_names_and_broken_folders_do_no_harm(runs, server, browser):
     until(page, "document.querySelectorAll('#rows tr').length == 2")
     assert not said and page.locator("main img, main script").count() == 0
     assert all("404" in text for text in wrong)
+
+
+BROKEN = {
+    "infinite seconds": {"result.json": '{"format": 1, "seconds": 1e999, "finished": "x", "files": {}}'}, "seconds in words": {"result.json": '{"format": 1, "seconds": "abc", "finished": "x"}'},
+    "no number": {"failed.json": '{"reason": NaN}'}, "seeds": {"config.json": '{"format": 1, "experiment": "mixture.joint", "settings": {}, "seeds": [0, Infinity], "code": "x"}'},
+    "half a letter": {"config.json": '{"format": 1, "experiment": "mixture.joint", "settings": {"a": "\\ud800"}, "seeds": [0, 1], "code": "x"}'},
+    "a number for a name": {"config.json": '{"format": 1, "experiment": 7, "settings": {}, "seeds": [0, 1], "code": "x"}'}, "no end": {"config.json": "[" * 100_000},
+    "a list of settings": {"config.json": '{"format": 1, "experiment": "mixture.joint", "settings": [], "seeds": [0, 1], "code": "x"}'},
+}  # fmt: skip
+
+
+def test_no_folder_takes_the_list_of_the_others_along(runs, finished, server, tmp_path):
+    import os
+
+    whole = '{"format": 1, "experiment": "mixture.joint", "settings": {}, "seeds": [0, 1], "code": "x"}'
+    for n, files in enumerate(BROKEN.values()):
+        folder = runs / "mixture.joint" / f"bad{n}" / "seeds-0-1.00000000"
+        folder.mkdir(parents=True)
+        for name, content in ({"config.json": whole} | files).items():
+            (folder / name).write_text(content)
+    pipe = runs / "mixture.joint" / "pipe" / "seeds-0-1.00000000"
+    pipe.mkdir(parents=True)
+    os.mkfifo(pipe / "config.json")
+    bytes_only = os.path.join(os.fsencode(runs), b"mixture.joint", b"\xff\xfe", b"seeds-0-1.00000000")
+    os.makedirs(bytes_only)
+    with open(os.path.join(bytes_only, b"config.json"), "w") as opened:
+        opened.write(whole)
+    outside = tmp_path / "outside" / "seeds-0-1.00000000"
+    outside.mkdir(parents=True)
+    (outside / "config.json").write_text(whole.replace("{}", '{"secret": "TOP"}'))
+    (runs / "mixture.joint" / "away").symlink_to(outside.parent)
+    (runs / "mixture.joint" / "in" / "seeds-0-1.00000000").mkdir(parents=True)
+    (runs / "mixture.joint" / "in" / "seeds-0-1.00000000" / "config.json").symlink_to(outside / "config.json")
+    status, _, body = server("/api/runs")
+    listed = json.loads(body)["runs"]
+    assert status == 200 and sum(run["state"] == "finished" for run in listed) == 3 and b"TOP" not in body
+    assert len(listed) == 3 + len(BROKEN) + 2
+    [good] = [run["folder"] for run in listed if run["experiment"] == "parity.embeddings"]
+    (runs / good / "trajectory.nc").write_bytes(b"CDF\x01" + bytes(range(200)))
+    assert server(f"/api/run/{good}")[0] == 404 and server(f"/api/run/a/b/{'c' * 300}")[0] == 404
+    status, headers, _ = server("/no/such/place")
+    assert status == 404 and "default-src 'none'" in headers["content-security-policy"]
+
+
+def test_a_paper_is_told_from_what_is_stored(quick_folder, server_of):
+    ask = server_of(quick_folder)
+    before = _contents(quick_folder)
+    ready = json.loads(ask("/api/figures")[2])
+    assert {"paper": "mixture", "preset": "quick"} in ready["pages"] and len(ready["figures"]) >= 20
+    status, headers, body = ask("/told/mixture/quick")
+    assert status == 200 and "sandbox" in headers["content-security-policy"] and b"mixture.scrub" in body and b"claim-mixture.fig1a" in body
+    assert ask("/told/mixture/paper")[0] == ask("/told/none/quick")[0] == 404
+    assert _contents(quick_folder) == before
 
 
 @pytest.mark.oracle

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Mapping
+from typing import TYPE_CHECKING, Any, Mapping, Sequence
 
 from stagewise.errors import Refused, nearest, require
 from stagewise.lab import catalogue
@@ -16,6 +16,11 @@ from stagewise.lab.runs import blocks, read_block, runs_root
 from stagewise.lab.settings import override
 from stagewise.lab.study import Grid, Study
 from stagewise.lab.sweep import Sweep
+
+
+if TYPE_CHECKING:
+    from stagewise.lab.catalogue import Paper
+    from stagewise.lab.figures import Figure
 
 
 def experiment(name: str, preset: str = "quick", **changes: Any) -> Experiment:
@@ -115,23 +120,46 @@ def reproduce(name: str = "all", preset: str = "quick", *, out: Path | str | Non
     root = make_folder(Path(runs) if runs else runs_root())
     target = make_folder(Path(out) if out else root / "reports" / f"{name}.{preset}")
     from stagewise.lab.engine import run_all
-    from stagewise.lab.ledger import experiments_for, experiments_of, judge_all, missing, to_json
+    from stagewise.lab.ledger import judge_all, to_json
     from stagewise.lab.report import write
 
-    papers = [catalogue.papers()[paper] for paper in dict.fromkeys(claim.paper for claim in claims)]
-    wanted = experiments_for(claims, preset)
-    figures = [figure for paper in papers for figure in paper.figures().values() if not missing(figure.needs_at(preset))]
-    needed_by = {figure: experiments_of(figure.needs_at(preset)) for figure in figures}
-    if len(claims) == 1:
-        needed_by = {figure: needs for figure, needs in needed_by.items() if set(needs) <= set(wanted)}
-    wanted += [e for needs in needed_by.values() for e in needs]
+    experiments, figures = wanted(claims, preset)
     if stored_only:
-        missing = sum(not all(block.finished for block in blocks(e, root)) for e in dict.fromkeys(wanted))
+        missing = sum(not all(block.finished for block in blocks(e, root)) for e in dict.fromkeys(experiments))
         require(not missing, f"{missing} of the runs are not stored yet: `stagewise reproduce {name} --preset {preset}` makes them")
-    done = run_all(wanted, root, progress)
+    done = run_all(experiments, root, progress)
     entries = judge_all(claims, preset, root, done)
     write_json(target / "ledger.json", to_json(entries))
-    return Reproduction(entries, target / "ledger.json", write(papers, entries, list(needed_by), preset, done, target))
+    return Reproduction(entries, target / "ledger.json", write(_papers_of(claims), entries, figures, preset, done, target))
+
+
+def wanted(claims: Sequence[Claim], preset: str) -> tuple[list[Experiment], list[Figure]]:
+    """What is run for some claims and their papers' figures, and which figures can be drawn then: of a single claim, those that need no further runs."""
+    from stagewise.lab.ledger import experiments_for, experiments_of, missing
+
+    experiments = experiments_for(claims, preset)
+    figures = [figure for paper in _papers_of(claims) for figure in paper.figures().values() if not missing(figure.needs_at(preset))]
+    needed_by = {figure: experiments_of(figure.needs_at(preset)) for figure in figures}
+    if len(claims) == 1:
+        needed_by = {figure: needs for figure, needs in needed_by.items() if set(needs) <= set(experiments)}
+    return experiments + [e for needs in needed_by.values() for e in needs], list(needed_by)
+
+
+def page(name: str, preset: str, root: Path) -> str:
+    """The report's page, from runs that are all stored. Only reads."""
+    from stagewise.lab.engine import Runs, load_run
+    from stagewise.lab.ledger import judge_all
+    from stagewise.lab.report import draw
+    from stagewise.lab.report import page as page_of
+
+    claims = claims_named(name)
+    experiments, figures = wanted(claims, preset)
+    done = Runs({experiment: load_run(experiment, blocks(experiment, root)) for experiment in experiments})
+    return page_of(_papers_of(claims), judge_all(claims, preset, root, done), {figure: draw(figure, preset, done) for figure in figures}, preset, done)
+
+
+def _papers_of(claims: Sequence[Claim]) -> list[Paper]:
+    return [catalogue.papers()[paper] for paper in dict.fromkeys(claim.paper for claim in claims)]
 
 
 def figure(name: str, out: Path | str, preset: str = "quick", *, of: str | None = None, runs: Path | str | None = None, progress: Silent = Silent()) -> Path:
@@ -144,12 +172,12 @@ def figure(name: str, out: Path | str, preset: str = "quick", *, of: str | None 
     check_preset(preset)
     out, root = Path(out), Path(runs) if runs else runs_root()
     pictures.check_ending(out)
+    make_folder(out.absolute().parent)
     if name.startswith("sweep-"):
         chart = _swept(name, of, root, progress)
     else:
         require(of is None, "`of` chooses a quantity of a sweep; a figure has its own (leave --of)")
         chart = _drawn(name, preset, root, progress)
-    make_folder(out.absolute().parent)
     pictures.save(chart, out)
     return out
 
@@ -184,7 +212,9 @@ def _drawn(name: str, preset: str, root: Path, progress: Silent):
     from stagewise.lab.figures import styled
 
     [entry] = judge_all([claim], preset, root, run_all(experiments_for([claim], preset), root, progress))
-    return styled(measured(claim.id, entry.verdict, entry.control))
+    drawn = measured(claim.id, entry.verdict, entry.control)
+    require(drawn is not None, f"{name} has measured nothing to draw: it is {entry.verdict.outcome} ({entry.verdict.why})")
+    return styled(drawn)
 
 
 def _figure_named(name: str, preset: str):

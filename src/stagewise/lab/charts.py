@@ -24,6 +24,16 @@ def band(curves: xr.DataArray, name: str) -> pd.DataFrame:
     return table.assign(**{column: table[column].map(lambda v: float(f"{v:.5g}")) for column in ("low", name, "high")})
 
 
+def told(*fields: str) -> list[alt.Tooltip]:
+    """What hovering tells, numbers to four digits."""
+    return [alt.Tooltip(field, format=".4~g") if field.endswith(":Q") else alt.Tooltip(field) for field in fields]
+
+
+def touch(base: alt.Chart, *encodings, tooltip: list[alt.Tooltip]) -> alt.Chart:
+    """Points that are not seen and easily hit, so that hovering over a line gives its values."""
+    return base.mark_point(filled=True, opacity=0, size=250).encode(*encodings, tooltip=tooltip)
+
+
 def kept_records(curves: np.ndarray, most: int) -> np.ndarray:
     """Of [record, curve], the records to keep so that at most so many are left and no jump is lost: evenly spaced along the way that the
     curves go together, each over its range, where every record counts as a step too; the first and the last always."""
@@ -49,15 +59,14 @@ def lines(table: pd.DataFrame, y: str, colour: str, title: str, order: list[str]
     base = alt.Chart(table, title=title, width=280, height=220)
     middle = base.mark_line().encode(
         across, alt.Y(f"{y}:Q", title=y), names, alt.StrokeDash(f"{colour}:N", sort=order, legend=None),
-        tooltip=[f"{colour}:N", f"{x}:Q", f"{y}:Q"],
     )  # fmt: skip
     spread = base.mark_area(opacity=0.2).encode(across, alt.Y("low:Q", title=y), alt.Y2("high:Q"), names)
-    return spread + middle
+    return spread + middle + touch(base, across, alt.Y(f"{y}:Q", title=y), tooltip=told(f"{colour}:N", f"{x}:Q", f"{y}:Q", "low:Q", "high:Q"))
 
 
 def points(table: pd.DataFrame, x: alt.X, y: alt.Y, **more) -> alt.Chart:
     """A trend: points joined by lines."""
-    return alt.Chart(table, width=300, height=220).mark_line(point=True).encode(x, y, tooltip=list(table.columns), **more)
+    return alt.Chart(table, width=300, height=220).mark_line(point={"size": 60}).encode(x, y, tooltip=list(table.columns), **more)
 
 
 def shaded(stages: dict[str, tuple[float, float]], x: alt.X) -> alt.LayerChart:
@@ -82,13 +91,15 @@ def on_times(trajectory: xr.Dataset, curves: xr.DataArray, times: np.ndarray) ->
     return found.assign_coords(time=times)
 
 
-def measured(title: str, verdict: Verdict, control: Verdict) -> alt.Chart:
-    """What a claim measured, with intervals, beside its control; one row a quantity, each on its own scale."""
+def measured(title: str, verdict: Verdict, control: Verdict) -> alt.FacetChart | None:
+    """What a claim measured, with intervals, beside its control; one row a quantity, each on its own scale. None if it measured nothing."""
     rows = [
         {"of": name, "value": found.value, "low": found.low, "high": found.high, "what": what}
         for what, judged in (("claim", verdict), ("control", control)) for name, found in judged.measured.items() if np.isfinite(found.value)
     ]  # fmt: skip
-    table = pd.DataFrame(rows, columns=["of", "value", "low", "high", "what"])
+    if not rows:
+        return None
+    table = pd.DataFrame(rows)
     base = alt.Chart(table, width=320, height=36).encode(y=alt.Y("what:N", title=None), color=alt.Color("what:N", legend=None))
     bars = base.mark_rule().encode(x=alt.X("low:Q", title=None, scale=alt.Scale(zero=False)), x2="high:Q")
     dots = base.mark_point(filled=True, size=60).encode(x="value:Q", tooltip=["of", "what", "value", "low", "high"])

@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 import xarray as xr
 
-from stagewise.lab.charts import band, kept_records, shaded
+from stagewise.lab.charts import band, kept_records, shaded, told, touch
 from stagewise.lab.figures import Drawn
 from stagewise.lab.study import filled
 
@@ -94,23 +94,22 @@ def _apart(*scales: str) -> alt.Resolve:
     return alt.Resolve(scale=alt.ScaleResolveMap(**dict.fromkeys(scales, "independent")))
 
 
-def _heat(name: str, heat: Heat, shown: np.ndarray) -> alt.Chart:
+def _heat(name: str, heat: Heat, shown: np.ndarray) -> alt.LayerChart:
     values, (rows, columns) = heat.values.isel(record=shown), (heat.rows, heat.columns)
     table = values.assign_coords(record=np.arange(values.sizes["record"])).rename(record="frame").to_dataframe("value")["value"].reset_index()
     most = heat.most if heat.most is not None else float(np.nanmax(np.abs(values))) or 1.0
     signed = bool((values < -most / 100).any())
     colours = alt.Scale(scheme="blueorange", domain=[-most, most], clamp=True) if signed else alt.Scale(scheme="blues", domain=[0, most], clamp=True)
     labels = {dim: [v.item() if hasattr(v, "item") else v for v in values[dim].values] for dim in (rows, columns)}
-    table = table[table.value.abs() > most / 500].assign(value=lambda t: t.value.map(lambda v: float(f"{v:.3g}")))  # what is left out looks like nothing
+    cells = table[table.frame == 0].assign(value=0.0, near="about 0").drop(columns="frame")  # what is left out below is seen as this
+    table = table[table.value.abs() > most / 500].assign(value=lambda t: t.value.map(lambda v: float(f"{v:.3g}")))
     size, many = (max(120, min(260, 30 * len(labels[dim]))) for dim in (columns, rows)), max(map(len, labels.values())) > 16
     axis = alt.Axis(labels=not many, ticks=not many, labelAngle=0)
     width, height = size
-    order = [f"{rows}:O", f"{columns}:O", "value:Q"]
-    return (
-        alt.Chart(table, title=name, width=width, height=height).transform_filter("datum.frame == now").mark_rect()
-        .encode(alt.X(f"{columns}:O", scale=alt.Scale(domain=labels[columns]), axis=axis), alt.Y(f"{rows}:O", scale=alt.Scale(domain=labels[rows]), axis=axis),
-                alt.Color("value:Q", scale=colours, title=None), tooltip=order)
-    )  # fmt: skip
+    where = alt.X(f"{columns}:O", scale=alt.Scale(domain=labels[columns]), axis=axis), alt.Y(f"{rows}:O", scale=alt.Scale(domain=labels[rows]), axis=axis)
+    ground, moving = (alt.Chart(each, title=name, width=width, height=height).mark_rect().encode(*where, alt.Color("value:Q", scale=colours, title=None)) for each in (cells, table))
+    names = [f"{rows}:O", f"{columns}:O"]
+    return ground.encode(tooltip=told(*names, "near:N")) + moving.transform_filter("datum.frame == now").encode(tooltip=told(*names, "value:Q"))
 
 
 def _curve(name: str, curve: xr.DataArray, frames: Frames, shown: np.ndarray) -> alt.LayerChart:
@@ -124,16 +123,18 @@ def _curve(name: str, curve: xr.DataArray, frames: Frames, shown: np.ndarray) ->
     if scale.type == "log":
         table, own = table[table.t > 0], own[own.t > 0]
     x, order = alt.X("t:Q", scale=scale, title=frames.axis), [v.item() if hasattr(v, "item") else v for v in curve[label].values]
-    colour = alt.Color("of:N", sort=order, legend=alt.Legend(title=label if label != "curve" else None, orient="bottom", columns=3, symbolType="stroke", symbolOpacity=1))
+    legend = alt.Legend(title=label if label != "curve" else None, orient="bottom", columns=3, symbolType="stroke", symbolOpacity=1)
+    colour, dash = alt.Color("of:N", sort=order, legend=legend), alt.StrokeDash("of:N", sort=order, legend=legend)
     base = alt.Chart(table, title=name, width=320, height=190)
     spread = base.mark_area(opacity=0.2).encode(x, alt.Y("low:Q", title=None), alt.Y2("high:Q"), colour)
-    middle = base.mark_line().encode(x, alt.Y("value:Q", title=None), colour, tooltip=["of:N", "t:Q", "value:Q", "low:Q", "high:Q"])
-    singles = alt.Chart(own).mark_line(strokeWidth=0.6).encode(x, alt.Y("value:Q"), colour, alt.Detail("seed:N"), opacity=alt.condition("singles", alt.value(0.8), alt.value(0)), tooltip=["seed:N", "of:N", "t:Q", "value:Q"])
+    middle = base.mark_line().encode(x, alt.Y("value:Q", title=None), colour, dash)
+    hit = touch(base, x, alt.Y("value:Q", title=None), tooltip=told("of:N", "t:Q", "value:Q", "low:Q", "high:Q"))
+    singles = alt.Chart(own).mark_line(strokeWidth=0.6).encode(x, alt.Y("value:Q"), colour, alt.Detail("seed:N"), opacity=alt.condition("singles", alt.value(0.8), alt.value(0)))
     moments = pd.DataFrame({"frame": np.arange(len(shown)), "t": frames.times[shown]})
     now = alt.Chart(moments[moments.t > 0] if scale.type == "log" else moments).transform_filter("datum.frame == now").mark_rule(color="#333", strokeDash=[3, 3]).encode(x)
     ends = {stage: (max(a, float(frames.times[positive][0])) if scale.type == "log" else a, b) for stage, (a, b) in frames.stages.items()}
     striped = [shaded(ends, alt.X("from:Q", scale=scale, title=frames.axis))] if ends else []
-    return alt.layer(*striped, alt.layer(singles, spread, middle), now).resolve_scale(color="independent")
+    return alt.layer(*striped, alt.layer(singles, spread, middle, hit), now).resolve_scale(color="independent")
 
 
 def _by_record(values: xr.DataArray) -> np.ndarray:

@@ -66,10 +66,17 @@ def write_json(path: Path, value: Any, lasting: bool = True) -> str:
 
 
 def read_json(path: Path) -> Any:
+    """What a JSON file holds; Damaged if it is none, or holds what we never write: NaN, infinities, no end of brackets."""
     try:
-        return json.loads(path.read_bytes())
-    except (OSError, ValueError) as error:
+        if path.exists() and not path.is_file():
+            raise ValueError("it is not a file")  # one could wait for ever at a pipe
+        return json.loads(path.read_bytes(), parse_constant=_no_number)
+    except (OSError, ValueError, RecursionError) as error:
         raise Damaged(f"{path} cannot be read: {error}") from error
+
+
+def _no_number(name: str) -> None:
+    raise ValueError(f"{name} is not a number")
 
 
 def save_arrays(path: Path, arrays: Mapping[str, np.ndarray], about: Mapping[str, str], lasting: bool = True) -> str:

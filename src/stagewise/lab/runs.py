@@ -6,6 +6,7 @@ checkpoint. The folder's name carries a digest of the code, so a run made by oth
 from __future__ import annotations
 
 import fcntl
+import math
 import os
 import re
 import sys
@@ -267,35 +268,61 @@ class Listed:
     progress: dict[str, Any] | None = None
 
 
+def folders(root: Path) -> list[Path]:
+    """Every run folder below the root."""
+    return [config.parent for config in sorted(root.glob("*/*/*/config.json"))]
+
+
 def listing(root: Path, experiments: dict[str, type[Experiment]]) -> list[Listed]:
-    """Every run folder below the root, whatever its state; none is an obstacle."""
-    return [_listed(config.parent, experiments) for config in sorted(root.glob("*/*/*/config.json"))]
+    """Every run below the root, whatever its state; none is an obstacle."""
+    return [listed(folder, experiments) for folder in folders(root)]
 
 
-def _listed(folder: Path, experiments) -> Listed:
+def listed(folder: Path, experiments: dict[str, type[Experiment]]) -> Listed:
+    """What is known of the run in a folder; one whose files hold other things than we write is damaged."""
     name, seeds, settings, seconds, finished, progress = folder.parent.parent.name, (0, 0), {}, None, None, None
     try:
         config = read_json(folder / "config.json")
         if config["format"] > FORMAT:
             return Listed(folder, name, {}, seeds, f"unreadable (format {config['format']})", None, None)
-        name, seeds, settings = config["experiment"], tuple(config["seeds"]), config["settings"]
-        state = "unfinished"
+        name, (first, last), settings = _of(str, config["experiment"]), config["seeds"], _of(dict, config["settings"])
+        seeds, state = (_of(int, first), _of(int, last)), "unfinished"
         if (folder / "result.json").exists():
             result = read_json(folder / "result.json")
-            state, seconds, finished = "finished", result["seconds"], result["finished"]
+            state, seconds, finished = "finished", _number(result["seconds"]), _of(str, result["finished"])
         if folder.name.startswith("damaged-"):
             state = "damaged"
         elif name not in experiments:
             state = "unreadable (unknown experiment)"
         elif state == "unfinished" and (folder / "failed.json").exists():
-            state, progress = "failed", read_json(folder / "failed.json")
+            state, progress = "failed", {"reason": _of(str, read_json(folder / "failed.json")["reason"])}
         elif state == "unfinished" and is_running(folder):
-            state, progress = "running", read_json(folder / "progress.json") if (folder / "progress.json").exists() else None
+            state, progress = "running", _progress(folder / "progress.json")
         elif config["code"] != code_of(experiments[name]):
             state = "stale"
     except (Damaged, KeyError, TypeError, ValueError):
         state = "damaged"
     return Listed(folder, name, settings, seeds, state, seconds, finished, progress)
+
+
+def _progress(path: Path) -> dict[str, Any] | None:
+    """How far a run is, if it has left word."""
+    if not path.exists():
+        return None
+    told = read_json(path)
+    return {name: _number(told[name]) for name in ("chunk", "chunks", "steps_per_second")} | {"stage": _of(str, told["stage"])}
+
+
+def _of(kind: Any, value: Any) -> Any:
+    if not isinstance(value, kind) or isinstance(value, bool):
+        raise TypeError(f"{value!r} is not {kind}")
+    return value
+
+
+def _number(value: Any) -> float:
+    if not math.isfinite(_of((int, float), value)):
+        raise ValueError(f"{value!r} is not a number")
+    return value
 
 
 def _now() -> str:

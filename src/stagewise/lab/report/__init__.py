@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import lru_cache
 from pathlib import Path
 from string import Template
-from typing import Sequence
+from typing import Mapping, Sequence
 
 from stagewise.lab.catalogue import Paper
 from stagewise.lab.engine import Runs
@@ -28,14 +28,18 @@ def write(papers: Sequence[Paper], entries: Sequence[Entry], figures: Sequence[F
     folder = make_folder(target / "figures")
     for figure, chart in charts.items():
         save(chart, folder / f"{figure.id}.svg", folder / f"{figure.id}.png")
-    parts = [part(paper, {figure: chart for figure, chart in charts.items() if figure.paper == paper.name}, preset, runs) for paper in papers]
-    page = Template((HERE / "page.html").read_text()).substitute(
+    write_file(target / "report.html", page(papers, entries, charts, preset, runs).encode())
+    return target / "report.html"
+
+
+def page(papers: Sequence[Paper], entries: Sequence[Entry], charts: Mapping[Figure, Spec], preset: str, runs: Runs) -> str:
+    """The whole page, with the figures given."""
+    parts = [part(paper, entries, {figure: chart for figure, chart in charts.items() if figure.paper == paper.name}, preset, runs) for paper in papers]
+    return Template((HERE / "page.html").read_text()).substitute(
         style=(HERE / "page.css").read_text(), scripts=scripts("page.js"), front=front(papers, entries, preset, runs), machine=machine(),
         links="".join(f'<a href="#{text(paper.name)}">{text(paper.name)}</a>' for paper in papers),
-        papers="\n".join(parts), ledger=ledger(entries, figures, preset), beyond=beyond(entries),
+        papers="\n".join(parts), ledger=ledger(entries, list(charts), preset), beyond=beyond(entries),
     )  # fmt: skip
-    write_file(target / "report.html", page.encode())
-    return target / "report.html"
 
 
 def draw(figure: Figure, preset: str, runs: Runs) -> Spec:

@@ -22,9 +22,14 @@ def front(papers: Sequence[Paper], entries: Sequence[Entry], preset: str, runs: 
     seconds = sum({run.folders: run.seconds for run in runs.values()}.values())
     took = f"{len({run.folders for run in runs.values()})} runs, {_time(seconds)} of computing"
     return (
-        f"<p>{len(entries)} claims at preset <b>{text(preset)}</b>: {_counts(entries)}. {took}.</p>"
+        f"<p>{len(entries)} claims at preset <b>{text(preset)}</b>: {_counts(entries)}. {took}, on {text(_here())}.</p>"
         f'<div class="cards">{cards}</div><p class="soft">{text(LEGEND)}</p>'
     )
+
+
+def _here() -> str:
+    found = environment()
+    return f"{found['cores']} cores ({found['processor']}), {found['platform']}"
 
 
 def machine() -> str:

@@ -23,6 +23,15 @@ def verdict(outcome: str, count: int | None = None) -> str:
     return f'<span class="verdict {text(outcome)}">{"" if count is None else f"{count} "}{text(outcome)}</span>'
 
 
+def anchor(claim: str) -> str:
+    """Where a claim is on the page; figures have the ids that claims have."""
+    return f"claim-{claim}"
+
+
+def link(claim: str) -> str:
+    return f'<a href="#{text(anchor(claim))}">{text(claim)}</a>'
+
+
 def number(interval) -> str:
     """A value with its interval, to the digits that matter."""
     if interval.low == interval.high == interval.value:
@@ -33,7 +42,7 @@ def number(interval) -> str:
 def chart(spec: Spec, says: str) -> str:
     """A place for a chart, its spec, and what it shows for those who do not see it."""
     drawn = json.dumps(spec, separators=(",", ":")).replace("</", "<\\/")
-    return f'<div class="chart" role="img" aria-label="{text(says)}"></div><script type="application/json" class="spec">{drawn}</script>'
+    return f'<div class="chart" role="img" tabindex="0" aria-label="{text(says)}"></div><script type="application/json" class="spec">{drawn}</script>'
 
 
 def definitions(pairs: list[tuple[str, str]]) -> str:

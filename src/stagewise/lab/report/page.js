@@ -1,4 +1,5 @@
 const figures = [...document.querySelectorAll("figure")].filter((figure) => figure.querySelector(".spec"));
+const folded = (figure) => figure.closest("details:not([open])");
 document.querySelectorAll("figure.dynamics").forEach(scrub);
 
 // What comes into sight is drawn first, the rest when there is time, one after another.
@@ -6,7 +7,7 @@ const sight = new IntersectionObserver((seen) => seen.filter((one) => one.isInte
 figures.forEach((figure) => sight.observe(figure));
 const later = window.requestIdleCallback ?? ((act) => setTimeout(act, 50));
 (async () => {
-  for (const figure of figures) {
+  for (const figure of figures.filter((figure) => !folded(figure))) {
     await new Promise((go) => later(go));
     await drawn(figure);
   }
@@ -30,6 +31,7 @@ function filter() {
 form.addEventListener("input", filter);
 document.querySelectorAll("a[data-paper]").forEach((link) =>
   link.addEventListener("click", () => {
+    form.reset();
     form.elements.paper.value = link.dataset.paper;
     filter();
   })
@@ -45,7 +47,10 @@ function open() {
 }
 addEventListener("hashchange", open);
 open();
+let unfolded = [];
 addEventListener("beforeprint", () => {
+  unfolded = [...document.querySelectorAll("details:not([open])")];
+  unfolded.forEach((one) => (one.open = true));
   figures.forEach(drawn);
-  document.querySelectorAll("details").forEach((one) => (one.open = true));
 });
+addEventListener("afterprint", () => unfolded.forEach((one) => (one.open = false)));

@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import re
-from typing import Any, Mapping
+from typing import Any, Mapping, Sequence
 
 from stagewise.lab import dynamics, example
 from stagewise.lab.catalogue import Paper
 from stagewise.lab.engine import Runs
 from stagewise.lab.figures import Figure, Spec, styled
-from stagewise.lab.ledger import experiments_of, given, missing
-from stagewise.lab.report.markup import chart, prose, settings_of, text
+from stagewise.lab.ledger import Entry, experiments_of, given, missing
+from stagewise.lab.report.markup import chart, link, prose, settings_of, text, verdict
 
 
-def part(paper: Paper, figures: Mapping[Figure, Spec], preset: str, runs: Runs) -> str:
+def part(paper: Paper, entries: Sequence[Entry], figures: Mapping[Figure, Spec], preset: str, runs: Runs) -> str:
     """`figures` are those that could be drawn, with their charts."""
     drawn = {figure.id: _figure(figure, shown, preset) for figure, shown in figures.items()}
     known, told, parts = paper.figures(), set(), []
@@ -23,7 +23,7 @@ def part(paper: Paper, figures: Mapping[Figure, Spec], preset: str, runs: Runs) 
         parts.append(f"<h3>{text(step.title)}</h3><p>{prose(step.text)}</p>{inner}")
     rest = "".join(html for id, html in drawn.items() if id not in told)
     more = f"<h3>More figures</h3>{rest}" if rest else ""
-    return f'<section id="{text(paper.name)}"><h2>{text(paper.title)}</h2>{"".join(parts)}{more}{_slips(paper)}<p><a href="#ledger" data-paper="{text(paper.name)}">All claims of this paper</a></p></section>'
+    return f'<section id="{text(paper.name)}"><h2>{text(paper.title)}</h2>{"".join(parts)}{more}{_came_out([entry for entry in entries if entry.claim.paper == paper.name])}{_slips(paper)}<p><a href="#ledger" data-paper="{text(paper.name)}">All claims of this paper</a></p></section>'
 
 
 def _shown(shown: Any, drawn: Mapping[str, str], known: Mapping[str, Figure], preset: str, runs: Runs) -> str:
@@ -45,7 +45,7 @@ def scrubbed(shown: dynamics.Dynamics, preset: str, runs: Runs) -> str:
     labels, last = "".join(f"<option>{text(label)}</option>" for label in told), len(told) - 1
     return (
         f'<figure class="dynamics" id="{text(shown.id)}"><div class="controls"><button type="button" class="play">Play</button>'
-        f'<input type="range" min="0" max="{last}" value="{last}" aria-label="training time, {text(shown.id)}"><output></output>'
+        f'<input type="range" min="0" max="{last}" value="{last}" aria-valuetext="{text(told[-1])}" aria-label="training time, {text(shown.id)}"><output></output>'
         f'<label><input type="checkbox" class="singles"> single seeds</label><datalist>{labels}</datalist></div>'
         f"{chart(styled(dynamics.draw(frames)), shown.shows)}<figcaption><p>{text(shown.shows)}</p></figcaption></figure>"
     )
@@ -59,6 +59,17 @@ def _figure(figure: Figure, drawn: Spec, preset: str) -> str:
         f"<figcaption><p><b>Here:</b> {text(figure.shows)}</p><p><b>In the paper:</b> {text(figure.paper_shows)}</p>"
         f"<details><summary>Settings and command</summary><ul>{settings}</ul><p><code>{_command(figure.id, preset)}</code></p></details></figcaption></figure>"
     )
+
+
+def _came_out(entries: Sequence[Entry]) -> str:
+    """How many claims hold, and which do not."""
+    lines = ""
+    for outcome in ("fails", "inconclusive"):
+        some = [entry for entry in entries if entry.verdict.outcome == outcome]
+        told = "".join(f"<li>{link(entry.claim.id)} {text(entry.claim.statement)} <span class=soft>{text(entry.verdict.why or entry.claim.note)}</span></li>" for entry in some)
+        lines += f"<details><summary>{verdict(outcome, len(some))}</summary><ul>{told}</ul></details>" if some else ""
+    held, tested = (sum(entry.verdict.outcome in outcomes for entry in entries) for outcomes in (("holds",), ("holds", "fails", "inconclusive")))
+    return f"<h3>What came out</h3><p>Of {len(entries)} claims {tested} were tested here, and {held} hold.</p>{lines}"
 
 
 def _command(id: str, preset: str) -> str:

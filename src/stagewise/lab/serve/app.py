@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import json
 from functools import lru_cache
 from pathlib import Path
 
 from starlette.applications import Starlette
+from starlette.datastructures import MutableHeaders
 from starlette.middleware import Middleware
 from starlette.middleware.trustedhost import TrustedHostMiddleware
 from starlette.requests import Request
 from starlette.responses import FileResponse, JSONResponse, Response
 from starlette.routing import Route
 
+from stagewise.lab.experiment import PRESETS
 from stagewise.lab.report import HERE as REPORT
 from stagewise.lab.report import scripts
 from stagewise.lab.serve import curves, watch
@@ -28,12 +31,29 @@ def app(root: Path, only_here: bool = True) -> Starlette:
     routes = [
         Route("/", page), Route("/page.css", style), Route("/live.js", script), Route("/api/runs", runs), Route("/api/run/{experiment}/{settings}/{seeds}", run),
         Route("/api/compare", compare), Route("/api/figures", figures), Route("/api/figure/{id}/{preset}", figure),
-        Route("/reports/{name}/{file}", report), Route("/reports/{name}/figures/{file}", picture),
+        Route("/told/{paper}/{preset}", told), Route("/reports/{name}/{file}", report), Route("/reports/{name}/figures/{file}", picture),
     ]  # fmt: skip
-    guards = [Middleware(TrustedHostMiddleware, allowed_hosts=LOOPBACK)] if only_here else []
-    made = Starlette(routes=routes, middleware=guards, exception_handlers={watch.Missing: _missing})
+    guards = [Middleware(Guarded), *([Middleware(TrustedHostMiddleware, allowed_hosts=LOOPBACK)] if only_here else [])]
+    made = Starlette(routes=routes, middleware=guards, exception_handlers={watch.Missing: _missing, Exception: _broken})
     made.state.root = root
     return made
+
+
+class Guarded:
+    """Every answer, errors too, carries the policy unless it has one of its own."""
+
+    def __init__(self, app):
+        self.app = app
+
+    async def __call__(self, scope, receive, send):
+        async def guarded(message):
+            if message["type"] == "http.response.start":
+                headers = MutableHeaders(scope=message)
+                for name, value in _headers().items():
+                    headers.setdefault(name, value)
+            await send(message)
+
+        await self.app(scope, receive, guarded if scope["type"] == "http" else send)
 
 
 def page(request: Request) -> Response:
@@ -87,7 +107,9 @@ def _label(n: int, block, apart: dict[str, list[str]]) -> str:
 
 
 def figures(request: Request) -> Response:
-    return _json(watch.figures_ready(request.app.state.root))
+    """What can be drawn and told from what is stored."""
+    root = request.app.state.root
+    return _json({"figures": watch.figures_ready(root), "pages": watch.pages_ready(root)})
 
 
 def figure(request: Request) -> Response:
@@ -96,12 +118,22 @@ def figure(request: Request) -> Response:
     from stagewise.lab.report import draw
     from stagewise.lab.runs import blocks
 
-    root, id, preset = request.app.state.root, request.path_params["id"], request.path_params["preset"]
-    if {"id": id, "preset": preset} not in [{"id": one["id"], "preset": one["preset"]} for one in watch.figures_ready(root)]:
+    root, preset = request.app.state.root, request.path_params["preset"]
+    chosen = watch.figures().get(request.path_params["id"])
+    if chosen is None or preset not in PRESETS or not watch.ready(chosen, preset, root):
         raise watch.Missing("that figure cannot be drawn from what is stored")
-    chosen = next(paper.figures()[id] for paper in watch.catalogue.papers().values() if id in paper.figures())
     stored = Runs({experiment: load_run(experiment, blocks(experiment, root)) for experiment in experiments_of(chosen.needs_at(preset))})
     return _json(draw(chosen, preset, stored))
+
+
+def told(request: Request) -> Response:
+    """A paper's page, as in the report, made now from what is stored."""
+    from stagewise.lab.api import page as page_of
+
+    name, preset, root = request.path_params["paper"], request.path_params["preset"], request.app.state.root
+    if {"paper": name, "preset": preset} not in watch.pages_ready(root):
+        raise watch.Missing("that page cannot be told from what is stored")
+    return Response(page_of(name, preset, root), media_type="text/html; charset=utf-8", headers={"Content-Security-Policy": REPORT_POLICY})
 
 
 def report(request: Request) -> Response:
@@ -116,19 +148,23 @@ def _file(request: Request, *parts: str) -> Response:
     path = watch.inside(request.app.state.root, "reports", *parts)
     if path.suffix not in KINDS or not path.is_file():
         raise watch.Missing("no such file in the reports")
-    return FileResponse(path, media_type=KINDS[path.suffix], headers=_headers(REPORT_POLICY))
+    return FileResponse(path, media_type=KINDS[path.suffix], headers={"Content-Security-Policy": REPORT_POLICY})
 
 
 def _missing(request: Request, error: Exception) -> Response:
-    return JSONResponse({"error": str(error)}, status_code=404, headers=_headers())
+    return JSONResponse({"error": str(error)}, status_code=404)
+
+
+def _broken(request: Request, error: Exception) -> Response:
+    return JSONResponse({"error": f"that cannot be shown: {type(error).__name__}"}, status_code=500, headers=_headers())
 
 
 def _json(value) -> Response:
-    return JSONResponse(value, headers=_headers())
+    return Response(json.dumps(value, allow_nan=False), media_type="application/json")  # in ASCII: names may hold what UTF-8 cannot
 
 
 def _answer(content: bytes, kind: str) -> Response:
-    return Response(content, media_type=kind, headers=_headers())
+    return Response(content, media_type=kind)
 
 
 def _headers(policy: str = POLICY) -> dict[str, str]:

@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 import xarray as xr
 
-from stagewise.lab.charts import band, kept_records
+from stagewise.lab.charts import band, kept_records, on_times, told, touch
 from stagewise.lab.figures import Spec, styled
 
 FIRST = ("loss", "accuracy", "test_loss", "test_accuracy", "margin", "entropy", "type_loss")
@@ -42,22 +42,33 @@ def _chart(name: str, values: Mapping[str, xr.DataArray]) -> alt.LayerChart:
     table = pd.concat([_table(name, each).assign(run=label) for label, each in values.items()])
     across = "time" if next(iter(values.values())).coords.get("time") is not None else "step"
     positive = table[table.when > 0]
-    x = alt.X("when:Q", title=across, scale=alt.Scale(type="log", nice=False) if len(positive) else alt.Scale())
+    log = len(positive) > 0 and positive.when.max() > 20 * positive.when.min()
+    x = alt.X("when:Q", title=across, scale=alt.Scale(type="log", nice=False) if log else alt.Scale())
     alone, legend = len(values) == 1, {"orient": "bottom", "symbolType": "stroke", "symbolOpacity": 1}
-    colour = alt.Color("of:N", title=None, sort=None, legend=alt.Legend(columns=3, **legend)) if alone else alt.Color("run:N", title=None, sort=list(values), legend=alt.Legend(columns=1, labelLimit=500, **legend))
-    dash = {} if alone or table.of.nunique() == 1 else {"strokeDash": alt.StrokeDash("of:N", title=None, legend=alt.Legend(orient="bottom", columns=3))}
-    base = alt.Chart(positive if len(positive) else table, title=name, width=340, height=200)
+    labels = next((str(dim) for dim in next(iter(values.values())).dims if dim not in ("seed", "record")), None)
+    colour = alt.Color("of:N", title=labels, sort=None, legend=alt.Legend(columns=3, **legend)) if alone else alt.Color("run:N", title=None, sort=list(values), legend=alt.Legend(columns=1, labelLimit=500, **legend))
+    dash = {} if alone or table.of.nunique() == 1 else {"strokeDash": alt.StrokeDash("of:N", title=labels, legend=alt.Legend(orient="bottom", columns=3))}
+    base = alt.Chart(positive if log else table, title=name, width=340, height=200)
     spread = base.mark_area(opacity=0.15).encode(x, alt.Y("low:Q", title=None), alt.Y2("high:Q"), colour, alt.Detail("of:N"))
-    middle = base.mark_line().encode(x, alt.Y("value:Q", title=None), colour, tooltip=["run:N", "of:N", "when:Q", "value:Q", "low:Q", "high:Q"], **dash)
-    return spread + middle
+    middle = base.mark_line().encode(x, alt.Y("value:Q", title=None), colour, **dash)
+    return spread + middle + touch(base, x, alt.Y("value:Q", title=None), tooltip=told("run:N", "of:N", "when:Q", "value:Q", "low:Q", "high:Q"))
 
 
 def _table(name: str, values: xr.DataArray) -> pd.DataFrame:
-    """Columns when, of, low, value, high. Where seeds have times of their own, the first seed's stand for all."""
+    """Columns when, of, low, value, high. Seeds that have times of their own are read at common ones."""
     label = next((dim for dim in values.dims if dim not in ("seed", "record")), None)
     over = values.coords.get("time", values.coords.get("step"))
-    at = (over.isel(seed=0) if "seed" in over.dims else over).values.astype(float)
-    plain = xr.DataArray(values.values, dims=values.dims, coords={label: values[label].values} if label else {})
+    if "seed" in over.dims:
+        at = _common_times(over.values.astype(float))
+        plain = on_times(values.to_dataset(name="curve"), values, at).drop_vars("time").rename(time="record")
+    else:
+        at, plain = over.values.astype(float), xr.DataArray(values.values, dims=values.dims, coords={label: values[label].values} if label else {})
     kept = kept_records(plain.median("seed").transpose("record", ...).values.reshape(len(at), -1), MOST_POINTS)
     table = band(plain.assign_coords(record=np.arange(len(at))).isel(record=kept), "value")
     return table.assign(when=at[table.record.values], of=table[label].astype(str) if label else name)[["when", "of", "low", "value", "high"]].dropna()
+
+
+def _common_times(times: np.ndarray) -> np.ndarray:
+    """Of [seed, record]: evenly spaced among all seeds' times, so that they are dense where solvers were careful."""
+    every = np.unique(times[np.isfinite(times)])
+    return every[np.linspace(0, len(every) - 1, min(MOST_POINTS, len(every))).round().astype(int)]

@@ -50,8 +50,8 @@ function row(run) {
   box.addEventListener("change", () => (box.checked ? ticked.add(run.folder) : ticked.delete(run.folder)));
   const open = make("button", { type: "button" }, run.experiment);
   open.addEventListener("click", () => show(run));
-  const time = run.seconds == null ? "" : `${run.seconds.toFixed(1)} s`;
-  return make("tr", {}, make("td", {}, box), make("td", {}, open), make("td", {}, run.state), make("td", {}, `${run.seeds[0]}-${run.seeds[1] - 1}`), make("td", {}, time), make("td", {}, run.settings || "as by default"));
+  const time = run.seconds == null ? "" : `${Number(run.seconds).toFixed(1)} s`;
+  return make("tr", { ariaLabel: run.folder }, make("td", {}, box), make("td", {}, open), make("td", {}, run.state), make("td", {}, `${run.seeds[0]}-${run.seeds[1] - 1}`), make("td", {}, time), make("td", {}, run.settings || "as by default"));
 }
 
 async function appear(title, fill) {
@@ -86,19 +86,20 @@ at("compare").addEventListener("click", () =>
     const found = await api(`/api/compare?${[...ticked].map((folder) => `run=${encodeURIComponent(folder)}`).join("&")}`);
     const head = make("tr", {}, make("th", {}, "setting"), ...found.labels.map((label) => make("th", {}, label)));
     const rows = Object.entries(found.differing).map(([name, values]) => make("tr", {}, make("td", {}, name), ...values.map((value) => make("td", {}, value))));
-    return [await pictured(found.chart, "curves of the runs over each other"), make("table", {}, make("thead", {}, head), make("tbody", {}, ...rows))];
+    return [await pictured(found.chart, "curves of the runs over each other"), make("div", { class: "wide" }, make("table", {}, make("thead", {}, head), make("tbody", {}, ...rows)))];
   })
 );
 
 at("find").addEventListener("click", async () => {
   at("ready").replaceChildren(make("li", {}, "looking"));
   const found = await api("/api/figures");
-  at("ready").replaceChildren(...found.map((one) => {
+  const pages = found.pages.map((one) => make("li", {}, make("a", { href: `/told/${encodeURIComponent(one.paper)}/${encodeURIComponent(one.preset)}` }, `${one.paper}, ${one.preset}`), " the whole paper"));
+  at("ready").replaceChildren(...pages, ...found.figures.map((one) => {
     const open = make("button", { type: "button" }, `${one.id}, ${one.preset}`);
     open.addEventListener("click", () => appear(one.source, async () => [await pictured(await api(`/api/figure/${encodeURIComponent(one.id)}/${encodeURIComponent(one.preset)}`), one.shows), make("p", {}, one.shows)]));
     return make("li", {}, open, " ", one.source);
   }));
-  if (!found.length) at("ready").replaceChildren(make("li", {}, "None: `stagewise reproduce` makes the runs of all figures."));
+  if (!found.figures.length) at("ready").replaceChildren(make("li", {}, "None: `stagewise reproduce` makes the runs of all figures."));
 });
 
 let last = "";
@@ -113,8 +114,11 @@ function list(found) {
   const shown = found.runs.filter((run) => words.every((word) => `${run.experiment} ${run.settings} ${run.state}`.toLowerCase().includes(word)));
   const now = JSON.stringify([shown.map((run) => [run.folder, run.state]), found.reports]);
   if (now === last) return;
-  last = now;
+  const held = document.activeElement?.closest("#rows tr"); // a table that is made anew leaves the keyboard where it was
+  const [place, column] = held ? [held.ariaLabel, [...held.querySelectorAll("input, button")].indexOf(document.activeElement)] : [null, 0];
   at("rows").replaceChildren(...shown.slice(0, 500).map(row));
+  if (place) [...at("rows").children].find((one) => one.ariaLabel === place)?.querySelectorAll("input, button")[column]?.focus();
+  last = now;
   at("refusal").textContent = shown.length > 500 ? `the first 500 of ${shown.length}` : "";
   if (found.reports.length) at("written").replaceChildren(...found.reports.map((name) => make("li", {}, make("a", { href: `/reports/${encodeURIComponent(name)}/report.html` }, name))));
 }

@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, Iterable
 
 from stagewise.errors import Refused
 from stagewise.lab import catalogue
-from stagewise.lab.experiment import PRESETS
-from stagewise.lab.files import Damaged
-from stagewise.lab.runs import Block, blocks, listing, read_block
+from stagewise.lab.experiment import PRESETS, Experiment
+from stagewise.lab.runs import Block, blocks, folders, read_block
+from stagewise.lab.runs import listed as read_listed
 from stagewise.lab.settings import flatten
 
-NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.\-]*")
+if TYPE_CHECKING:
+    from stagewise.lab.figures import Figure
+
+NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.\-]{0,199}")
 
 
 class Missing(Exception):
@@ -33,9 +37,12 @@ def inside(root: Path, *parts: str) -> Path:
 
 def listed(root: Path) -> list[dict[str, Any]]:
     """Every run, those that run now first."""
-    known = catalogue.experiments()
+    known, top = catalogue.experiments(), root.resolve()
     found = []
-    for run in listing(root, known):
+    for folder in folders(root):
+        if not stays(folder, top):
+            continue
+        run = read_listed(folder, known)
         found.append({
             "folder": "/".join(run.folder.relative_to(root).parts), "experiment": run.experiment, "seeds": list(run.seeds), "state": run.state,
             "seconds": run.seconds, "finished": run.finished, "progress": run.progress, "settings": _changed(known.get(run.experiment), run.settings),
@@ -43,9 +50,22 @@ def listed(root: Path) -> list[dict[str, Any]]:
     return sorted(found, key=lambda run: (run["state"] != "running", run["experiment"], run["folder"]))
 
 
-def block_of(root: Path, experiment: str, settings: str, seeds: str) -> Block:
+def stays(folder: Path, top: Path) -> bool:
+    """Whether a folder, and whatever its files are links to, lies below the top."""
     try:
-        return read_block(inside(root, experiment, settings, seeds), catalogue.experiments())
+        with os.scandir(folder) as entries:
+            links = [Path(entry.path) for entry in entries if entry.is_symlink()]
+        return all(path.resolve().is_relative_to(top) for path in (folder, *links))
+    except OSError:
+        return False
+
+
+def block_of(root: Path, experiment: str, settings: str, seeds: str) -> Block:
+    folder = inside(root, experiment, settings, seeds)
+    if not stays(folder, root.resolve()):
+        raise Missing("no such run in this folder")
+    try:
+        return read_block(folder, catalogue.experiments())
     except Refused as error:
         raise Missing(str(error)) from error
 
@@ -56,7 +76,7 @@ def trajectory(block: Block):
 
     try:
         return block.trajectory() if block.finished else so_far(block)
-    except (Damaged, OSError, ValueError, KeyError) as error:
+    except Exception as error:  # whatever a foreign or half-written file does to its reader
         raise Missing(f"{block.folder.name} cannot be read: {error}") from error
 
 
@@ -71,18 +91,34 @@ def differing(all_settings: list[dict[str, str]]) -> dict[str, list[str]]:
     return {path: values for path, values in rows.items() if len(set(values)) > 1}
 
 
-def figures_ready(root: Path) -> list[dict[str, str]]:
-    """The figures whose runs are all stored, with the preset they are at."""
+def figures() -> dict[str, Figure]:
+    return {id: figure for paper in catalogue.papers().values() for id, figure in paper.figures().items()}
+
+
+def ready(figure: Figure, preset: str, root: Path) -> bool:
+    """Whether the runs of a figure are all stored."""
     from stagewise.lab.ledger import experiments_of, missing
 
-    found = []
-    for paper in catalogue.papers().values():
-        for id, figure in paper.figures().items():
-            for preset in PRESETS:
-                needs = figure.needs_at(preset)
-                if not missing(needs) and all(block.finished for experiment in experiments_of(needs) for block in blocks(experiment, root)):
-                    found.append({"id": id, "preset": preset, "source": figure.source, "shows": figure.shows})
-    return found
+    needs = figure.needs_at(preset)
+    return not missing(needs) and stored(experiments_of(needs), root)
+
+
+def stored(experiments: Iterable[Experiment], root: Path) -> bool:
+    return all(block.finished for experiment in experiments for block in blocks(experiment, root))
+
+
+def figures_ready(root: Path) -> list[dict[str, str]]:
+    """The figures that can be drawn, with the preset they are at."""
+    every = [(figure, preset) for figure in figures().values() for preset in PRESETS]
+    return [{"id": figure.id, "preset": preset, "source": figure.source, "shows": figure.shows} for figure, preset in every if ready(figure, preset, root)]
+
+
+def pages_ready(root: Path) -> list[dict[str, str]]:
+    """The papers whose page can be told from what is stored."""
+    from stagewise.lab.api import wanted
+
+    every = [(paper, preset) for paper in catalogue.papers().values() for preset in PRESETS]
+    return [{"paper": paper.name, "preset": preset} for paper, preset in every if stored(wanted(list(paper.claims.values()), preset)[0], root)]
 
 
 def reports(root: Path) -> list[str]:

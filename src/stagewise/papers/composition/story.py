@@ -16,16 +16,19 @@ def sequence() -> Example:
     """A sampled sequence of four levels, and the way of one symbol through it."""
     task, rng = Composition(levels=4, symbols=3), np.random.default_rng(3)
     hidden, sigma = task.draw_hidden(rng), task.draw(rng, 1)[0]
-    symbol, asks, links = 0, task.tokens, []
+    tokens, places, symbol, way = ["from 1"], [0], 0, []
     for level in range(task.levels):
-        place = level * task.symbols + int(hidden[level, symbol])
-        links.append((asks, place, f"level {level + 1}"))
-        asks, symbol = place, int(sigma[level, hidden[level, symbol]])
-    tokens = tuple(str(value + 1) for value in sigma.reshape(-1))
+        tokens.append("|")
+        place = int(hidden[level, symbol])
+        places.append(len(tokens) + place)
+        tokens += [str(shown + 1) for shown in sigma[level]]
+        way.append(f"at level {level + 1} symbol {symbol + 1} reads token {place + 1}, which shows {sigma[level, place] + 1}")
+        symbol = int(sigma[level, place])
+    links = [(here, before, "which symbol to go on with") for before, here in zip(places, places[1:])]
+    secret = " | ".join(" ".join(str(to + 1) for to in row) for row in hidden)
     return Example(
-        (*tokens, str(symbol + 1)), frozenset({task.tokens}), tuple(links),
-        f"Four permutations of three symbols, {' '.join(tokens)}. From symbol 1 the hidden permutation of each level says which of its three tokens to read, and what stands there is the symbol to go on with; "
-        f"after four levels it is {symbol + 1}.",
+        (*tokens, "|", f"= {symbol + 1}"), frozenset({len(tokens) + 1}), (*links, (len(tokens) + 1, places[-1], "the answer stands there")),
+        f"Four permutations of three symbols, asked from symbol 1. Which token of a level a symbol reads is hidden: {secret}. So {'; '.join(way)}. That is the answer.",
     )  # fmt: skip
 
 

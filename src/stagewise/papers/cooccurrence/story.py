@@ -22,7 +22,7 @@ def sequence() -> Example:
     tokens = [named.get(word, f"w{word}") for word in words]
     end = len(tokens)
     return Example(
-        (*tokens, "y = +1"), frozenset({end}), ((end, words.index(FIRST), "a target word"), (end, words.index(SECOND), "a target word"), (end, words.index(COMMON), "a word in every sequence")),
+        (*tokens, "y = +1"), frozenset({end}), ((end, words.index(FIRST), "a target word"), (end, words.index(SECOND), "a target word")),
         f"A sampled sequence {' '.join(tokens)}, positive because both targets mu1 and mu2 are in it. mu3 is in every sequence and the rest are random words.",
     )  # fmt: skip
 
@@ -47,13 +47,13 @@ def two_phases(flow: xr.Dataset) -> Frames:
 
 
 STORY = (
-    Part("The task", "A sequence is positive if both target words are in it. Sequences with one target or none are negative. One common word is in all of them, and the rest are random.", (sequence,)),
+    Part("The task", "A sequence is positive if both target words are in it. Sequences with one target or none are negative. One common word is in all of them, and the rest are random. By type: 1 has both targets, 2 the first alone, 3 the second alone, 4 neither.", (sequence,)),
     Part("The model", "One layer of softmax attention, then one row of ReLU neurons with fixed signs. All weights move by gradient flow. Every word contributes a number G(word), weighted by attention; "
          "their sum is the output."),
     Part("Two phases", "Both targets rise at once, since they are mostly seen in positive sequences, and that makes sequences with a single target wrong. These pull back through the word "
          "that all sequences share: its G falls, faster than either target rises and slower than both together. So one target ends negative and two positive, and every training sample is right. "
          "From then on everything grows along the max-margin direction and the loss falls like 1/t. Only now do attention scores move.", (two_phases, "cooccurrence.fig1a", "cooccurrence.fig1b")),
     Part("Balance", "The pulls of the four types of sequence balance each other by themselves, and keep their order to the end.", ("cooccurrence.values", "cooccurrence.balance")),
-    Part("What three and seven numbers say", "With many samples and small scales the flow is one of three numbers, and with shared words of seven. Their times and slopes are what large runs should have.",
+    Part("What three and seven numbers say", "With many samples and small scales the flow is one of three numbers; if every sample has random words of its own, of seven. Their times and slopes are what large runs should have.",
          ("cooccurrence.scaling", "cooccurrence.limit7")),
 )  # fmt: skip
