@@ -38,7 +38,7 @@ def main(arguments: list[str] | None = None) -> int:
         options, rest = _parser().parse_known_args(arguments)
         if rest and options.act is not _run:
             raise Refused(f"{options.command}: unknown option {rest[0]!r} (see stagewise {options.command} --help)")
-        if getattr(options, "preset", "quick") != "quick":
+        if getattr(options, "preset", None) not in (None, "quick"):
             threads.all_cores()
         return options.act(options, rest)
     except Refused as refusal:
@@ -108,7 +108,7 @@ def _parser() -> argparse.ArgumentParser:
 
     swept = command("sweep", _sweep, "Run an experiment over a grid of settings, here, on all cores, or on a Ray cluster.")
     sweep.add_options(swept)
-    swept.add_argument("--preset", default="quick", help=PRESETS)
+    swept.add_argument("--preset", help=PRESETS)
     places(swept)
 
     drawn = command("figure", _figure, "Draw one figure, or that of a claim, for a paper or slides.")

@@ -15,5 +15,5 @@ def nearest(name: str, known) -> str:
     """A hint at the known name that `name` was probably meant to be, or an empty string."""
     from difflib import get_close_matches
 
-    close = get_close_matches(name, list(known), n=1, cutoff=0.5)
+    close = get_close_matches(str(name), list(known), n=1, cutoff=0.5)
     return f" (did you mean {close[0]}?)" if close else ""

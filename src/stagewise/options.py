@@ -12,7 +12,7 @@ def parse_settings(cls, default, arguments: list[str]):
     """Settings from options, typed by the dataclass. The first wrong option is named in one sentence."""
     import tyro
 
-    from stagewise.lab.settings import flatten, kind_of
+    from stagewise.lab.settings import flatten, hint_of, kind_of
 
     known = {f"--{path}" for path in flatten(default)}
     if "--help" not in arguments:
@@ -41,15 +41,7 @@ def parse_settings(cls, default, arguments: list[str]):
                 parse_quietly(arguments[begin:end])
             except SystemExit:
                 given = " ".join(arguments[begin + 1 : end]) or "nothing"
-                kind = kind_of(_hint(cls, arguments[begin].partition("=")[0].lstrip("-").replace("-", "_")))
+                kind = kind_of(hint_of(cls, arguments[begin].partition("=")[0].lstrip("-").replace("-", "_")))
                 raise Refused(f"{cls.name}: {arguments[begin]} takes {kind}, not {given}") from stop
         raise Refused(f"{cls.name}: {' '.join(arguments)} cannot be read (see stagewise run {cls.name} --help)") from stop
 
-
-def _hint(cls, path: str):
-    """The type of a setting."""
-    import typing
-
-    for part in path.split("."):
-        cls = typing.get_type_hints(cls)[part]
-    return cls

@@ -129,7 +129,7 @@ def test_a_damaged_file_is_noticed_and_its_run_made_again(runs, undisturbed, kin
     expected = sw.sweep("mixture.joint", OVER, runs=undisturbed / "short", lanes=4, **SHORT)
     xr.testing.assert_allclose(found, expected, rtol=1e-9)  # made again alone, not with its group
     assert not ran.exists() and not found.missing.any()
-    if kind in ("trajectory.nc", "checkpoint.safetensors", "config.json"):  # set aside, and made again: one of four
+    if kind in ("trajectory.nc", "checkpoint.safetensors", "config.json", "environment.json"):  # set aside, and made again: one of four
         assert len(notes.begun) == 1 and len(list(runs.glob("*/*/damaged-*"))) == 1
 
 

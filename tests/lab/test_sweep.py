@@ -10,6 +10,7 @@ import xarray as xr
 import stagewise as sw
 from stagewise.cli import main
 from stagewise.lab import axes, sweep
+from stagewise.lab.api import sweep_from
 from stagewise.lab.engines import InProcess
 from stagewise.papers.mixture.experiments import JointTraining
 from tests.lab.test_runs import Notes
@@ -22,15 +23,37 @@ SMALL = dict(steps=40, seeds=2)
     ("1,2,4", (1, 2, 4)), ("2..5", (2, 3, 4, 5)), ("10..40/4", (10, 20, 30, 40)), ("1..1000/4log", (1, 10, 100, 1000)), ("7", (7,)),
 ])  # fmt: skip
 def test_axes_are_lists_ranges_and_log_ranges(words, values):
-    assert axes.parse("width", words, JointTraining()) == values
+    assert axes.parse("width", words, JointTraining) == values
 
 
 def test_axes_are_typed_by_the_setting():
     from stagewise.papers.composition.experiments import Encoding
+    from stagewise.papers.parity.experiments import Training
 
-    assert axes.parse("learning_rate", "1e-4..1e-2/3log", JointTraining()) == (1e-4, 1e-3, 1e-2)
-    assert axes.parse("form", "token,readouts", Encoding()) == ("token", "readouts")
-    assert axes.parse("asked_hops", "1+2+4,2+4", Encoding()) == ((1, 2, 4), (2, 4))
+    assert axes.parse("learning_rate", "1e-4..1e-2/3log", JointTraining) == (1e-4, 1e-3, 1e-2)
+    assert axes.parse("learning_rate", "1e+1,2", JointTraining) == (10.0, 2.0)
+    assert axes.parse("form", "token,readouts", Encoding) == ("token", "readouts")
+    assert axes.parse("asked_hops", "1+2+4,2+4", Encoding) == ((1, 2, 4), (2, 4))
+    assert axes.parse("task.chain_of_thought", "True,False", Training) == (True, False)
+
+
+def test_the_same_sweep_from_words_from_python_and_from_a_file_is_the_same(tmp_path):
+    from_python = sw.Sweep("mixture.joint", {"learning_rate": [1, 2]}, "quick", {"seeds": 2})
+    from_file = sweep_from({"experiment": "mixture.joint", "seeds": 2, "over": {"learning_rate": {"from": 1, "to": 2, "count": 2}}})
+    from_words = sw.Sweep("mixture.joint", {"learning_rate": axes.parse("learning_rate", "1,2", JointTraining)}, "quick", {"seeds": 2})
+    from_numpy = sw.Sweep("mixture.joint", {"learning_rate": np.arange(1, 3)}, "quick", {"seeds": np.int64(2)})
+    assert from_python == from_file == from_words == from_numpy
+
+
+def test_settings_are_checked_together_and_every_study_is_a_sweep(tmp_path):
+    from stagewise.lab import catalogue
+
+    chosen = sw.Sweep("parity.training", {"learning_rate": (0.001,)}, "quick", {"task.bits": 30, "task.secret_size": 20})
+    assert chosen.grid.cells()[0][1].task.secret_size == 20
+    for study in catalogue.studies().values():
+        grid = study.at("quick")
+        assert [cell for _, cell in sw.Sweep.of(study, "quick").grid.cells()] == [cell for _, cell in grid.cells()], study.name
+        assert sweep.Sweep.from_spec(sw.Sweep.of(study, "quick").spec).name == sw.Sweep.of(study, "quick").name
 
 
 @pytest.mark.parametrize("words, said", [
@@ -39,7 +62,9 @@ def test_axes_are_typed_by_the_setting():
     (["--over", "width"], "name=values"), ([], "at least one setting"), (["--over", "seeds=1,2"], "--seeds"), (["--over", "width=4,-1"], "width"),
     (["--over", "width=1..2000", "--over", "steps=1..2000"], "4,000,000 jobs"), (["--over", "width=4", "--engine", "pol"], "did you mean"), (["--over", "width=4", "--out", "x.xls"], ".parquet"),
     (["--over", "width=4", "--engine", "ray", "--address", "127.0.0.1:9"], "nobody answers"), (["--over", "width=4", "--workers", "3"], "--engine pool"), (["--file", "none.toml"], "cannot read"),
-    (["--over", "width=4", "--set", "steps=1,2"], "one value"), (["--over", "width=4", "--over", "width=5"], "twice"),
+    (["--over", "width=4", "--set", "steps=1,2"], "one value"), (["--over", "width=4", "--over", "width=5"], "twice"), (["--over", "width=4", "--set", "width=8"], "swept over and set"),
+    (["--over", "width=4", "--set", "bias=0.5", "--set", "bias=0.6"], "twice"), (["--over", "width=4", "--out", "/proc/none/x.csv"], "cannot create"), (["--over", "learning_rate=0..inf/3"], "finite"),
+    (["--over", "width=4", "--preset", "nope"], "unknown preset"),
 ])  # fmt: skip
 def test_bad_input_is_refused_in_one_sentence_before_anything_runs(runs, capsys, words, said):
     if "ray" in words:
@@ -116,9 +141,126 @@ def test_a_group_that_broke_stays_apart_after_an_interruption(runs, broken):
     assert same(runs, runs.parent / "undisturbed")
 
 
-def test_fail_fast_stops(runs, broken):
+def test_fail_fast_stops_within_a_group_too(runs, broken, capsys):
     with pytest.raises(sw.Refused, match="width 8 is broken"):
         sw.sweep("mixture.joint", {"width": (8, 4)}, runs=runs, fail_fast=True, lanes=2, **SMALL)
+    words = ["sweep", "mixture.joint", "--over", "width=8,4,16,32", "--set", "steps=40", "--seeds", "2", "--runs", str(runs.parent / "other"), "--fail-fast"]
+    assert main(words) == 1
+    said = capsys.readouterr().out
+    assert "width 8 is broken" in said and "missing: " in said and "done 4" not in said
+
+
+def test_a_plan_is_shown_without_touching_what_is_there(runs, broken, capsys):
+    words = ["sweep", "mixture.joint", "--over", "width=4,8", "--set", "steps=40", "--seeds", "2", "--runs", str(runs)]
+    assert main(words) == 1
+    before = sorted(runs.rglob("*"))
+    capsys.readouterr()
+    assert main([*words, "--dry-run", "--retry"]) == 0 and sorted(runs.rglob("*")) == before
+    assert main([*words[:3], "width=8", *words[4:-1], str(runs.parent / "new"), "--dry-run"]) == 0  # its only job breaks
+    assert "no estimate" in capsys.readouterr().out
+
+
+def test_estimates_grow_with_the_work(runs):
+    def of(steps):
+        return sweep.estimate(sweep.plan(sw.Sweep("mixture.joint", {"width": (4, 8)}, "quick", {"steps": steps, "seeds": 2}), runs))
+
+    assert 20 < of(200_000) / of(2000) < 500
+
+
+def test_what_is_missing_is_nan_in_every_kind_of_file(runs, broken, tmp_path):
+    words = ["sweep", "mixture.joint", "--over", "width=4,8", "--set", "steps=40", "--seeds", "2", "--runs", str(runs), "--out"]
+    assert main([*words, str(tmp_path / "x.nc")]) == 1
+    stored = xr.load_dataset(tmp_path / "x.nc", engine="scipy")
+    assert np.isnan(stored.done_at.sel(width=8)).all() and (stored.done_at.sel(width=4) == -1).all()
+
+
+def test_cells_of_different_length_end_where_they_end(runs, tmp_path):
+    from stagewise.lab.phase import at_end
+
+    found = sw.sweep("mixture.joint", {"steps": (40, 300)}, runs=runs, width=4, seeds=2)
+    last = at_end(found, "loss[conflicting]")
+    assert np.isfinite(last).all() and np.allclose(last.sel(steps=300), found.loss.sel(steps=300, kind="conflicting").isel(record=-1))
+    alone = sw.run("mixture.joint", runs=runs, steps=40, width=4, seeds=2).trajectory
+    assert np.allclose(last.sel(steps=40), alone.loss.sel(kind="conflicting").isel(record=-1))
+
+
+def test_a_setting_named_like_something_recorded_has_a_name_of_its_own():
+    trajectory = xr.Dataset({"signal": (("seed", "record"), np.ones((2, 3)))}, {"seed": [0, 1], "record": np.arange(3)})
+    grid = sw.Sweep("parity.three_steps", {"signal": (40.0, 60.0)}).grid
+    found = grid.gather([trajectory, trajectory])
+    assert found.sizes["swept_signal"] == 2 and found.signal.dims == ("swept_signal", "seed", "record") and found.attrs["swept"] == "swept_signal"
+
+
+class Killed(BaseException):
+    pass
+
+
+def test_two_kills_in_the_middle_of_a_save_cost_a_chunk_each(runs, monkeypatch):
+    from stagewise.lab import engine, runs as stored
+
+    monkeypatch.setattr(engine, "SECONDS_BETWEEN_CHECKPOINTS", 0)
+    monkeypatch.setattr(engine, "SHARE_OF_TIME", 1e9)
+    save, settings, begun = stored.Block.save_checkpoint, dict(steps=3000, seeds=2), []
+
+    class From(Notes):
+        def resume(self, chunk):
+            begun.append(chunk)
+
+    def kill_at(n):
+        calls = iter(range(10**6))
+
+        def saved(self, *given, **more):
+            if next(calls) + 1 == n:
+                raise Killed
+            return save(self, *given, **more)
+
+        monkeypatch.setattr(stored.Block, "save_checkpoint", saved)
+
+    for n in (2 * 4, 2, 10**6):  # after the first block's fourth, after the first block's next, never
+        kill_at(n)
+        try:
+            sw.sweep("mixture.joint", {"width": (8, 16)}, runs=runs, progress=From(), **settings)
+        except Killed:
+            pass
+    assert begun == [0, 3, 3]
+    sw.sweep("mixture.joint", {"width": (8, 16)}, runs=runs.parent / "undisturbed", **settings)
+    assert same(runs, runs.parent / "undisturbed")
+
+
+def test_neither_fewer_seeds_nor_another_sweep_costs_what_is_saved(runs, monkeypatch):
+    from stagewise.lab import engine
+
+    monkeypatch.setattr(engine, "SECONDS_BETWEEN_CHECKPOINTS", 0)
+    monkeypatch.setattr(engine, "SHARE_OF_TIME", 1e9)
+
+    class Stopped(Notes):
+        def __init__(self, after):
+            super().__init__()
+            self.after, self.begun_at = after, []
+
+        def resume(self, chunk):
+            self.begun_at.append(chunk)
+
+        def advance(self, *about):
+            super().advance(*about)
+            if self.after and self.chunks[-1] == self.after:
+                raise KeyboardInterrupt
+
+    def go(over, after=0, **more):
+        notes = Stopped(after)
+        try:
+            sw.sweep("mixture.joint", over, runs=runs, progress=notes, **dict(steps=3000) | more)
+        except KeyboardInterrupt:
+            pass
+        return notes.begun_at
+
+    assert go({"width": (8,)}, after=5, seeds=4) == [0]
+    assert go({"width": (8,)}, seeds=2) == [0]
+    assert go({"width": (8,)}, seeds=4)[0] >= 4  # on from what was saved
+    go({"width": (32, 64)}, after=2, seeds=2)
+    assert go({"width": (32,)}, after=3, seeds=2)[0] >= 1
+    resumed = go({"width": (32, 64)}, seeds=2)
+    assert sorted(resumed)[-1] >= 3 and min(resumed) >= 1
 
 
 def test_failures_are_told_listed_and_drawn(runs, broken, capsys, tmp_path):
@@ -176,6 +318,13 @@ def same(a, b) -> bool:
     found = sorted(path.relative_to(a) for path in a.glob("*/*/seeds-*/trajectory.nc"))
     assert found and found == sorted(path.relative_to(b) for path in b.glob("*/*/seeds-*/trajectory.nc"))
     return all(xr.load_dataset(a / path, engine="scipy").identical(xr.load_dataset(b / path, engine="scipy")) for path in found)
+
+
+def test_a_pool_whose_workers_cannot_begin_says_why(runs, tmp_path):
+    script = tmp_path / "unguarded.py"
+    script.write_text(f"import stagewise as sw\nsw.sweep('mixture.joint', {{'width': (4, 8)}}, engine='pool', steps=40, seeds=2, runs={str(runs)!r})\n")
+    ended = subprocess.run([sys.executable, script], capture_output=True, text=True, timeout=240)
+    assert ended.returncode != 0 and "__main__" in ended.stderr.splitlines()[-1]
 
 
 def test_a_pool_gives_the_same_bits_and_survives_a_worker(runs, tmp_path):

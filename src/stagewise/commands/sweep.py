@@ -35,18 +35,19 @@ def act(options) -> int:
     chosen = _chosen(options)
     api.check_sweep(chosen, options.yes)
     if options.out:
-        tables.check_ending(options.out)
+        tables.check_place(options.out)
     root = options.runs or runs_root()
+    require(not root.exists() or root.is_dir(), f"{root} is a file, not a folder (set --runs)")
     if not options.dry_run:
         make_folder(root)
     engine, lanes = api.engine_for(chosen, options.engine, options.workers, options.address, options.lanes)
     planned = sweep.plan(chosen, root, shown(), lanes)
-    if options.retry:
-        for block in planned.failed:
-            block.forgive()
     _print_plan(planned, options)
     if options.dry_run:
         return 0
+    if options.retry:
+        for block in planned.failed:
+            block.forgive()
     done = sweep.run(planned, root, engine, shown(), options.fail_fast)
     return _print_result(done, options)
 
@@ -59,8 +60,11 @@ def _print_plan(planned, options) -> None:
     print(f"{planned.sweep.name}: {planned.sweep.experiment} over {over}, {planned.cells[0].lanes} seeds")
     print(f"jobs: {len(blocks)}, done {len(blocks) - len(missing)}, failed before {len(failed)}, to run {len(missing) - len(failed)} in {len(planned.groups)} groups")
     if options.dry_run and planned.groups:
-        seconds = sweep.estimate(planned)
-        print(f"about {_time(seconds)} of computing after compilation, from timing a chunk of each program; the first group has {len(planned.groups[0])} jobs")
+        try:
+            told = f"about {_time(sweep.estimate(planned))} of computing on one core after compilation, from timing up to {sweep.MOST_TIMED} programs"
+        except Exception as error:  # a job that breaks is a result of the sweep, not of its plan
+            told = f"no estimate of the time: the first job breaks ({type(error).__name__}: {error})"
+        print(f"{told}; the first group has {len(planned.groups[0])} jobs")
 
 
 def _print_result(done, options) -> int:
@@ -86,28 +90,27 @@ def _chosen(options):
     from stagewise.lab import api, axes, catalogue
     from stagewise.lab.experiment import choose
     from stagewise.lab.sweep import Sweep
-    from stagewise.options import parse_settings
 
     if options.file:
-        require(not (options.name or options.over or options.set), "a sweep is given by a file or by options, not by both")
+        require(not (options.name or options.over or options.set or options.preset), "a sweep is given by a file or by options, not by both")
         return api.sweep_from(_toml(options.file), options.seeds)
     require(options.name is not None, "name an experiment or a study, or give a --file (see stagewise sweep --help)")
     if options.name in catalogue.studies() and not options.over:
         require(not options.set and options.seeds is None, f"{options.name} is a study with its own settings; sweep over its experiment to change them")
-        return Sweep.of(catalogue.studies()[options.name], options.preset)
-    base = choose(catalogue.experiments(), options.name, "experiment").at(options.preset)
-    shared = {}
+        return Sweep.of(catalogue.studies()[options.name], options.preset or "quick")
+    cls = choose(catalogue.experiments(), options.name, "experiment")
+    shared = {} if options.seeds is None else {"seeds": options.seeds}
     for path, word in _pairs(options.set, "--set"):
-        values = axes.parse(path, word, base)
+        values = axes.parse(path, word, cls)
         require(len(values) == 1, f"--set gives one value; to go over several, use --over {path}={word}")
+        require(path not in shared, f"{path} is given twice (--set{' and --seeds' if path == 'seeds' else ''})")
         shared[path] = values[0]
-    if options.seeds is not None:
-        shared["seeds"] = parse_settings(type(base), base, ["--seeds", str(options.seeds)]).seeds
     over = {}
     for path, words in _pairs(options.over, "--over"):
+        require(path != "seeds", "seeds are an axis of every result already (set --seeds)")
         require(path not in over, f"--over {path} is given twice")
-        over[path] = axes.parse(path, words, base)
-    return Sweep(options.name, over, options.preset, shared)
+        over[path] = axes.parse(path, words, cls)
+    return Sweep(options.name, over, options.preset or "quick", shared)
 
 
 def _pairs(given: list[str], option: str) -> list[tuple[str, str]]:

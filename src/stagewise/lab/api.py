@@ -242,7 +242,9 @@ def sweep(experiment: str | Sweep, over: Mapping[str, Any] | None = None, preset
     What is done is not done again. Jobs that failed are NaN in the dataset and marked in `missing`."""
     from stagewise.lab import sweep as sweeps
 
-    chosen = experiment if isinstance(experiment, Sweep) else Sweep(experiment, {path: tuple(values) for path, values in (over or {}).items()}, preset, settings)
+    given = isinstance(experiment, Sweep)
+    require(not (given and (over or settings or preset != "quick")), "a Sweep has its settings already; give a name to choose others")
+    chosen = experiment if given else Sweep(experiment, over or {}, preset, settings)
     check_sweep(chosen, yes)
     root = make_folder(Path(runs) if runs else runs_root())
     run_by, most = engine_for(chosen, engine, workers, address, lanes)
@@ -250,7 +252,10 @@ def sweep(experiment: str | Sweep, over: Mapping[str, Any] | None = None, preset
     if retry:
         for block in planned.failed:
             block.forgive()
-    return sweeps.gather(sweeps.run(planned, root, run_by, progress, fail_fast))
+    done = sweeps.run(planned, root, run_by, progress, fail_fast)
+    reason = next(iter(done.failed.values()), "").partition("\n")[0]
+    require(not (fail_fast and reason), f"a job failed, and what was left is not run: {reason}")
+    return sweeps.gather(done)
 
 
 def sweep_from(given: Mapping[str, Any], seeds: int | None = None) -> Sweep:
@@ -262,9 +267,10 @@ def sweep_from(given: Mapping[str, Any], seeds: int | None = None) -> Sweep:
         require(name in known, f"a sweep has no {name!r}{nearest(name, known)}; it has {', '.join(sorted(known))}")
     require(isinstance(given.get("experiment"), str), 'a sweep names its experiment: experiment = "mixture.joint"')
     tables = {name: _dotted(given.get(name, {}), f"[{name}]") for name in ("over", "set")}
-    shared = {path: tuple(value) if isinstance(value, list) else value for path, value in tables["set"].items()}
+    require("seeds" not in tables["set"], "seeds are given beside [set], not in it")
     chosen = seeds if seeds is not None else given.get("seeds")
-    return Sweep(given["experiment"], {path: from_toml(path, values) for path, values in tables["over"].items()}, given.get("preset", "quick"), shared | ({"seeds": chosen} if chosen is not None else {}))
+    over = {path: from_toml(path, values) for path, values in tables["over"].items()}
+    return Sweep(given["experiment"], over, given.get("preset", "quick"), tables["set"] | ({"seeds": chosen} if chosen is not None else {}))
 
 
 def _dotted(table: Any, what: str) -> dict[str, Any]:
@@ -290,8 +296,6 @@ def check_sweep(chosen: Sweep, yes: bool) -> None:
 
 def engine_for(chosen: Sweep, name: str, workers: int | None, address: str | None, lanes: int | None):
     """The engine, and how many lanes a group may have: as many as are worth it in one process, and a fair share for each of several."""
-    import os
-
     from stagewise.lab.engines import engine
 
     require(lanes is None or lanes >= 1, f"a group has at least one lane, not {lanes} (set --lanes)")
@@ -299,5 +303,6 @@ def engine_for(chosen: Sweep, name: str, workers: int | None, address: str | Non
     require(address is None or name == "ray", "an address is that of a Ray cluster (set --engine ray)")
     found = engine(name, workers, address)
     if lanes is None and name != "process":
-        lanes = max(1, -(-chosen.jobs * chosen.base.lanes // (workers or os.cpu_count() or 1)))
+        _, first = chosen.grid.cells()[0]
+        lanes = max(1, -(-chosen.jobs * first.lanes // found.workers))
     return found, lanes

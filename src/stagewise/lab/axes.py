@@ -7,26 +7,45 @@
 
 from __future__ import annotations
 
+import math
 import re
-from typing import Any, Mapping
+from typing import Any, Iterable, Mapping
 
-from stagewise.errors import require
+from stagewise.errors import Refused, nearest, require
 from stagewise.lab.experiment import Experiment
+from stagewise.lab.settings import fits, flatten, hint_of, kind_of, read, typed
 
 _RANGE = re.compile(r"(?P<low>[^,]+?)\.\.(?P<high>[^,/]+?)(/(?P<count>\d+)(?P<log>log)?)?")
 MOST_VALUES = 100_000
 
 
-def parse(path: str, text: str, base: Experiment) -> tuple[Any, ...]:
+def parse(path: str, text: str, cls: type[Experiment]) -> tuple[Any, ...]:
     """The values of a setting from words such as `1,2,4` or `1e-4..1e-1/7log`."""
-    from stagewise.options import parse_settings
-
     require(bool(text.strip()), f"{path} has no values to sweep over (give {path}=1,2,4 or {path}=1e-4..1e-1/7log)")
-    match = _RANGE.fullmatch(text.strip())
+    hint, match = hint_at(path, cls), _RANGE.fullmatch(text.strip())
     words = _spread(path, **match.groupdict()) if match else [word.strip() for word in text.split(",")]
     require(all(words), f"{path}: {text!r} has an empty value between its commas")
-    found = [_at(parse_settings(type(base), base, [f"--{path}", *word.split("+")] if word not in ("True", "False") else [f"--{path}" if word == "True" else _no(path)]), path) for word in words]
-    return checked(path, found)
+    return checked(path, [read(hint, word) for word in words], cls)
+
+
+def hint_at(path: Any, cls: type[Experiment]) -> Any:
+    """The type of a setting; an unknown one is refused."""
+    known = flatten(cls())
+    if path not in known:
+        raise Refused(f"{cls.name} has no setting {path!r}{nearest(path, known)} (set --over)")
+    return hint_of(cls, path)
+
+
+def checked(path: str, values: Iterable[Any], cls: type[Experiment]) -> tuple[Any, ...]:
+    """Values of a setting, each of its kind and none twice."""
+    require(not isinstance(values, (str, Mapping)) and hasattr(values, "__iter__"), f"{path} needs a list of values to go over, not {values!r}")
+    hint = hint_at(path, cls)
+    found = tuple(typed(hint, value) for value in values)
+    require(len(found) > 0, f"{path} has no values to sweep over")
+    for value in found:
+        require(fits(value, hint), f"{cls.name}: {path} takes {kind_of(hint)}, not {value!r}")
+    require(len(set(map(str, found))) == len(found), f"{path}: a value comes twice in {', '.join(map(str, found))}")
+    return found
 
 
 def spread(path: str, low: float, high: float, count: int, log: bool = False) -> tuple[Any, ...]:
@@ -34,6 +53,7 @@ def spread(path: str, low: float, high: float, count: int, log: bool = False) ->
     import numpy as np
 
     require(1 <= count <= MOST_VALUES, f"{path}: a range has between 1 and {MOST_VALUES} values, not {count}")
+    require(math.isfinite(low) and math.isfinite(high), f"{path}: a range has finite ends, not {low:g} and {high:g}")
     require(low < high or (low == high and count == 1), f"{path}: the range from {low:g} to {high:g} is empty")
     require(not log or low > 0, f"{path}: a range in the logarithm needs positive ends, not {low:g}")
     values = np.geomspace(low, high, count) if log else np.linspace(low, high, count)
@@ -41,16 +61,10 @@ def spread(path: str, low: float, high: float, count: int, log: bool = False) ->
     return tuple(int(v) if float(v).is_integer() and isinstance(low, int) and isinstance(high, int) else v for v in values)
 
 
-def checked(path: str, values: list[Any] | tuple[Any, ...]) -> tuple[Any, ...]:
-    require(len(values) > 0, f"{path} has no values to sweep over")
-    require(len(set(map(str, values))) == len(values), f"{path}: a value comes twice in {', '.join(map(str, values))}")
-    return tuple(values)
-
-
-def from_toml(path: str, given: Any) -> tuple[Any, ...]:
+def from_toml(path: str, given: Any) -> Any:
     """A list of values, or a table {from, to, count, log}."""
     if isinstance(given, list):
-        return checked(path, [tuple(value) if isinstance(value, list) else value for value in given])
+        return given
     require(isinstance(given, Mapping) and {"from", "to", "count"} <= set(given) <= {"from", "to", "count", "log"},
             f"{path}: an axis is a list of values or a table with from, to, count and log, not {given!r}")  # fmt: skip
     numbers = all(isinstance(given[name], (int, float)) for name in ("from", "to", "count"))
@@ -72,14 +86,3 @@ def _spread(path: str, low: str, high: str, count: str | None, log: str | None) 
         require(last - first < MOST_VALUES, f"{path}: a range has at most {MOST_VALUES} values")
         return [str(value) for value in range(first, last + 1)]
     return [repr(value) for value in spread(path, first, last, int(count), bool(log))]
-
-
-def _no(path: str) -> str:
-    head, dot, last = path.rpartition(".")
-    return f"--{head}{dot}no_{last}"
-
-
-def _at(settings: Any, path: str) -> Any:
-    for part in path.split("."):
-        settings = getattr(settings, part)
-    return settings

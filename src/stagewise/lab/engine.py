@@ -147,6 +147,8 @@ def _resume(program: Program, group: list[Block], progress: Silent):
     common = set.intersection(*(set(chunks) for chunks in saved))
     if common:
         chunk = max(common)
+        for block in group:
+            block.go_back(chunk)
         parts, seconds = zip(*(chunks[chunk] for chunks in saved))
         arrays = {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
         state = _unflatten({name: array for name, array in arrays.items() if not name.startswith("record/")})

@@ -17,7 +17,7 @@ PRESETS = ("quick", "standard", "paper")
 
 
 def check_preset(preset: str) -> None:
-    require(preset in PRESETS, f"unknown preset {preset!r}{nearest(preset, PRESETS)}; there are {', '.join(PRESETS)}")
+    require(isinstance(preset, str) and preset in PRESETS, f"unknown preset {preset!r}{nearest(preset, PRESETS)}; there are {', '.join(PRESETS)}")
 
 
 @dataclass(frozen=True)

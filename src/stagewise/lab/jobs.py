@@ -6,10 +6,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Iterable, Mapping, Sequence
 
+from stagewise.errors import require
 from stagewise.lab.experiment import Experiment
 from stagewise.lab.files import Damaged
 from stagewise.lab.progress import Silent
-from stagewise.lab.runs import Block, blocks
+from stagewise.lab.runs import Block, blocks, code_of
 from stagewise.lab.settings import from_json
 
 MOST_LANES = 256  # that run side by side, unless a program takes fewer
@@ -47,12 +48,21 @@ def jobs_of(experiments: Iterable[Experiment], root: Path, progress: Silent = Si
     missing = {name_of(block, root): block for parts in stored.values() for block in parts if not is_whole(block, progress)}
     alone = [[missing.pop(name)] for name, block in list(missing.items()) if block.alone]
     kept = [[missing.pop(name) for name in names if name in missing] for names in grouping]
-    groups = alone + [group for group in kept if group] + grouped(missing.values(), most_lanes or MOST_LANES)
+    groups = alone + [part for group in kept if group for part in _together(group)] + grouped(missing.values(), most_lanes or MOST_LANES)
     return Jobs({experiment: stored[_identity(experiment)] for experiment in unique}, groups)
 
 
 def name_of(block: Block, root: Path) -> str:
     return "/".join(block.folder.relative_to(root).parts)
+
+
+def _together(group: Group) -> list[Group]:
+    """A group as it was planned; in parts if another sweep has taken some of it further, which would be lost. A save that was cut short does not count as that."""
+    saved = [block.saved_chunks() for block in group]
+    begun = [chunks for chunks in saved if chunks]
+    in_common = not begun or (len(begun) == len(saved) and set.intersection(*saved))
+    first_save_cut_short = len(set(map(frozenset, begun))) == 1 and len(begun[0]) == 1
+    return [group] if in_common or first_save_cut_short else grouped(group, sum(block.last - block.first for block in group))
 
 
 def grouped(missing: Iterable[Block], most_lanes: int) -> list[Group]:
@@ -104,6 +114,9 @@ def read_group(stored: Sequence[Mapping[str, Any]], root: Path) -> Group:
     from stagewise.lab import catalogue
 
     known = catalogue.experiments()
+    for one in stored:
+        ours, theirs = code_of(known[one["experiment"]]), one["folder"].rpartition(".")[2]
+        require(ours == theirs, f"the code of {one['experiment']} is another here ({ours}) than where the sweep was planned ({theirs}): install the same stagewise everywhere")
     return [Block(from_json(known[one["experiment"]], one["settings"] | {"seeds": one["seeds"][1]}), *one["seeds"], root.joinpath(*one["folder"].split("/"))) for one in stored]
 
 

@@ -21,7 +21,7 @@ def at_end(dataset: xr.Dataset, of: str | None = None) -> xr.DataArray:
     if name not in can:
         raise Refused(f"the sweep has no {name!r}{nearest(name, can)}; it has {', '.join(can)} (set --of)")
     values = dataset[name]
-    values = values.isel(record=-1, drop=True) if "record" in values.dims else values
+    values = _last(values, dataset) if "record" in values.dims else values
     more = [dim for dim in values.dims if dim not in ("seed", *swept(dataset))]
     if not more:
         return values.rename(name)
@@ -29,6 +29,16 @@ def at_end(dataset: xr.Dataset, of: str | None = None) -> xr.DataArray:
     chosen = label.rstrip("]") or next(iter(labels))
     require(chosen in labels, f"{name} has no part {chosen!r}; it has {', '.join(f'{name}[{each}]' for each in labels)} (set --of)")
     return values.sel(dict(zip(more, labels[chosen])), drop=True).rename(f"{name}[{chosen}]")
+
+
+def _last(values: xr.DataArray, dataset: xr.Dataset) -> xr.DataArray:
+    """The last record of every cell: cells with fewer records than others are padded, and have no step or time there."""
+    clock = dataset.coords.get("step", dataset.coords.get("time"))
+    if clock is None or set(clock.dims) == {"record"}:
+        return values.isel(record=-1, drop=True)
+    there = clock.notnull()
+    last = (there * xr.DataArray(np.arange(clock.sizes["record"]), dims="record")).max("record")
+    return values.drop_vars(["step", "time", "record"], errors="ignore").isel(record=last.drop_vars(["step", "time"], errors="ignore"))
 
 
 def diagram(values: xr.DataArray, title: str = "") -> Drawn:

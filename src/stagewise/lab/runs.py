@@ -61,7 +61,7 @@ class Block:
                 "seeds": [self.first, self.last], "code": code_of(type(self.experiment))}  # fmt: skip
 
     def prepare(self, like: Block | None = None) -> None:
-        """Make the folder, and say what is run, and where. Blocks that run together share the file that says where."""
+        """Make the folder, and say what is run, and where: in the words of a block that runs with it, if there is one."""
         make_folder(self.folder)
         for stray in self.folder.glob(".*.part"):
             stray.unlink(missing_ok=True)  # what a killed writer left beside its place
@@ -69,7 +69,7 @@ class Block:
         if like in (None, self):
             write_json(self.folder / "environment.json", environment(), lasting=False)
         else:
-            keep_also(like.folder / "environment.json", self.folder / "environment.json")
+            write(self.folder / "environment.json", (like.folder / "environment.json").read_bytes(), lasting=False)
 
     def save_checkpoint(self, arrays: dict[str, np.ndarray], chunk: int | str, seconds: float, lasting: bool = True) -> str:
         """Save the state after `chunk` chunks; the one before stays as `previous.safetensors` until the run is finished.
@@ -80,6 +80,12 @@ class Block:
         if path.exists():
             keep_also(path, self.folder / "previous.safetensors")
         return save_arrays(path, arrays, {"chunk": str(chunk), "seconds": repr(seconds)}, lasting)
+
+    def go_back(self, chunk: int) -> None:
+        """Make the state after `chunk` the last one saved, if a later one is: its group goes on from there, and the next save must not push it out."""
+        last, before = self.folder / "checkpoint.safetensors", self.folder / "previous.safetensors"
+        if header(last).get("chunk") != str(chunk) and header(before).get("chunk") == str(chunk):
+            keep_also(before, last)
 
     def tell(self, chunk: int, chunks: int, stage: str, rate: float) -> None:
         """Leave word of how far the run is, for those who watch the folder."""
@@ -226,8 +232,8 @@ def blocks(experiment: Experiment, root: Path) -> list[Block]:
     while covered < experiment.lanes:
         known = [Block(experiment, *entry) for entry in there if entry[0] == covered]
         known = [block for block in known if block.finished or block.last <= experiment.lanes]
-        if known:
-            best = max(known, key=lambda block: (block.finished, block.last))
+        if known:  # the one that covers most of what is done or begun: asking for fewer seeds in between must not orphan what is saved
+            best = max(known, key=lambda block: (block.last if block.finished or block.saved_chunks() else -1, block.finished, block.last))
             first, last, folder = best.first, best.last, best.folder
         else:
             first, last = covered, min(experiment.lanes, covered + experiment.seeds_per_block)

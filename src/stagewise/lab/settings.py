@@ -48,7 +48,7 @@ def check_kinds(settings: Any, name: str) -> None:
     hints = typing.get_type_hints(type(settings))
     for field in fields(settings):
         value, hint = getattr(settings, field.name), hints[field.name]
-        if not _fits(value, hint):
+        if not fits(value, hint):
             raise Refused(f"{name}: {field.name} must be {kind_of(hint)}, not {value!r}{nearest(str(value), _words(hint))} (set --{field.name})")
         if is_dataclass(value):
             check_kinds(value, name)
@@ -62,6 +62,43 @@ def check_ranges(settings: Any, **ranges: tuple[float, float]) -> None:
             raise Refused(f"{settings.name}: {name} must lie between {low:g} and {high:g}, not {value:g} (set --{name})")
 
 
+def hint_of(cls: type, path: str) -> Any:
+    """The type of a setting."""
+    for part in path.split("."):
+        cls = typing.get_type_hints(cls)[part]
+    return cls
+
+
+def typed(hint: Any, value: Any) -> Any:
+    """A value as its setting has it: a whole number where any number goes is that number, a list is a tuple, numpy's values are plain ones."""
+    value = value.tolist() if hasattr(value, "tolist") else value
+    if typing.get_origin(hint) is tuple and isinstance(value, (list, tuple)):
+        return tuple(typed(typing.get_args(hint)[0], each) for each in value)
+    if isinstance(value, int) and not isinstance(value, bool) and not _fits_closely(value, hint) and fits(float(value), hint):
+        return float(value)
+    return value
+
+
+def _fits_closely(value: Any, hint: Any) -> bool:
+    """Whether a value is of its kind without being turned into a float."""
+    return any(part is int or value in _words(part) for part in (typing.get_args(hint) or (hint,)))
+
+
+def read(hint: Any, word: str) -> Any:
+    """The value that a word stands for; the word itself if it is none of its kind. Lists are written 1+2+4."""
+    if typing.get_origin(hint) is tuple:
+        return tuple(read(typing.get_args(hint)[0], each) for each in word.split("+"))
+    if word in _words(hint) or word == "None" and type(None) in typing.get_args(hint):
+        return None if word == "None" and "None" not in _words(hint) else word
+    for kind in (int, float, bool):
+        if kind in (typing.get_args(hint) or (hint,)):
+            try:
+                return {"True": True, "False": False}[word] if kind is bool else kind(word)
+            except (ValueError, KeyError):
+                pass
+    return word
+
+
 def kind_of(hint: Any) -> str:
     """What a setting takes, in words."""
     if typing.get_origin(hint) is tuple:
@@ -73,13 +110,13 @@ def kind_of(hint: Any) -> str:
     return " or ".join(kinds + ([f"one of {', '.join(words)}" if len(words) > 1 else words[0]] if words else [])) or str(hint)
 
 
-def _fits(value: Any, hint: Any) -> bool:
+def fits(value: Any, hint: Any) -> bool:
     if typing.get_origin(hint) is typing.Literal:
         return value in typing.get_args(hint)
     if typing.get_origin(hint) is tuple:
-        return isinstance(value, tuple) and all(_fits(each, typing.get_args(hint)[0]) for each in value)
+        return isinstance(value, tuple) and all(fits(each, typing.get_args(hint)[0]) for each in value)
     if typing.get_args(hint):
-        return any(_fits(value, part) for part in typing.get_args(hint))
+        return any(fits(value, part) for part in typing.get_args(hint))
     if hint is float:
         return isinstance(value, (int, float)) and not isinstance(value, bool) and math.isfinite(value)
     if hint is int:

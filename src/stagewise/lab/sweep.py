@@ -6,7 +6,7 @@ what is done is in the run folders. Running a sweep again does only what is miss
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, is_dataclass
 from pathlib import Path
 from typing import Any, Mapping, Sequence
 
@@ -17,10 +17,11 @@ from stagewise.lab.files import Damaged, make_folder, read_json, write_json
 from stagewise.lab.jobs import Group, Jobs, jobs_of, name_of
 from stagewise.lab.progress import Silent
 from stagewise.lab.runs import Block
-from stagewise.lab.settings import digest, flatten
+from stagewise.lab.settings import digest, flatten, typed
 from stagewise.lab.study import Grid, Study
 
 MANY = 1_000_000  # jobs that are not run unless one says so
+MOST_TIMED = 3  # programs, for an estimate
 FORMAT = 1
 
 
@@ -34,33 +35,36 @@ class Sweep:
     set: Mapping[str, Any] = ()  # type: ignore[assignment]
 
     def __post_init__(self):
-        check_preset(self.preset)
-        object.__setattr__(self, "set", dict(self.set))
-        known = flatten(self.base) | {"seeds": None}
-        for path, values in self.over.items():
-            if path not in known:
-                from stagewise.errors import nearest
+        from stagewise.lab.axes import checked, hint_at
 
-                raise Refused(f"{self.experiment} has no setting {path!r}{nearest(path, known)} (set --over)")
-            require(len(values) > 0, f"{path} has no values to sweep over")
-        require(bool(self.over), "a sweep goes over at least one setting (set --over name=1,2,3)")
+        check_preset(self.preset)
+        require(isinstance(self.over, Mapping) and bool(self.over), "a sweep goes over at least one setting (set --over name=1,2,3)")
         require("seeds" not in self.over, "seeds are an axis of every result already (set --seeds)")
-        last = [path.rpartition(".")[2] for path in self.over]
+        over = {path: checked(path, values, self.kind) for path, values in self.over.items()}
+        shared = {path: typed(hint_at(path, self.kind), value) for path, value in dict(self.set).items()}
+        object.__setattr__(self, "over", over)
+        object.__setattr__(self, "set", shared)
+        for path in over:
+            require(path not in shared, f"{path} is swept over and set: which is it? (leave --over or --set)")
+        last = [path.rpartition(".")[2] for path in over]
         require(len(set(last)) == len(last), f"two of the settings would both be called {max(last, key=last.count)!r} in the result")
 
     @classmethod
     def of(cls, study: Study, preset: str) -> Sweep:
         """A study of a paper, as a sweep."""
         grid = study.at(preset)
-        return cls(grid.base.name, grid.over, preset, dict(grid.base.changes) | dict(grid.base.by_preset.get(preset, {})))
+        shared: dict[str, Any] = {}
+        for path, value in (dict(grid.base.changes) | dict(grid.base.by_preset.get(preset, {}))).items():
+            shared |= {f"{path}.{inner}": each for inner, each in flatten(value).items()} if is_dataclass(value) else {path: value}
+        return cls(grid.base.name, grid.over, preset, {path: value for path, value in shared.items() if path not in grid.over})
 
     @property
-    def base(self) -> Experiment:
-        return choose(catalogue.experiments(), self.experiment, "experiment").at(self.preset, **self.set)
+    def kind(self) -> type[Experiment]:
+        return choose(catalogue.experiments(), self.experiment, "experiment")
 
     @property
     def grid(self) -> Grid:
-        return Grid(self.over, Plan(type(self.base), dict(self.set)), self.preset)
+        return Grid(self.over, Plan(self.kind, dict(self.set)), self.preset)
 
     @property
     def jobs(self) -> int:
@@ -141,29 +145,39 @@ def read(path: Path) -> Sweep:
 
 
 def estimate(planned: Planned) -> float:
-    """Seconds that the missing groups would take one after another, from timing one chunk of every program."""
-    per_chunk: dict[Any, float] = {}
+    """Seconds that the missing groups would take one after another: of a few programs a short chunk is timed, once compiled, and the rest taken to be like them."""
+    per_unit: dict[Any, float] = {}
     total = 0.0
     for group in planned.groups:
         program = group[0].experiment.program()
-        if program not in per_chunk:
-            per_chunk[program] = _time_of_a_chunk(program, group)
+        if program not in per_unit:
+            per_unit[program] = _seconds_a_unit(program, group) if len(per_unit) < MOST_TIMED else sum(per_unit.values()) / len(per_unit)
         done = max(set.intersection(*(block.saved_chunks() or {0} for block in group)), default=0)
-        total += per_chunk[program] * (program.chunks - done)
+        lanes = sum(block.last - block.first for block in group)
+        total += per_unit[program] * lanes * sum(_units(program, chunk) for chunk in range(done, program.chunks))
     return total
 
 
-def _time_of_a_chunk(program, group: Group) -> float:
-    """The second time, when everything is compiled."""
+def _units(program, chunk: int) -> int:
+    """The work of a chunk: its steps, or one if it has none to count."""
+    return program.describe(chunk)[1] if any(program.describe(each)[1] for each in range(program.chunks)) else 1
+
+
+def _seconds_a_unit(program, group: Group) -> float:
+    """A seed's seconds a step, from the shortest chunk that has steps; where nothing is counted in steps, one seed's seconds."""
     import jax
     import numpy as np
 
-    parts = [block.experiment.start(np.arange(block.first, block.last)) for block in group]
+    working = [chunk for chunk in range(program.chunks) if _units(program, chunk)]
+    chunk = min(working, key=lambda chunk: _units(program, chunk), default=0)
+    blocks = group if program.describe(chunk)[1] else group[:1]
+    parts = [block.experiment.start(np.arange(block.first, block.last if program.describe(chunk)[1] else block.first + 1)) for block in blocks]
     state = jax.tree.map(lambda *leaves: np.concatenate(leaves), *parts)
-    program.advance(state, 0)
+    if program.describe(chunk)[1]:
+        jax.block_until_ready(program.advance(state, chunk))  # compiles
     began = time.perf_counter()
-    jax.block_until_ready(program.advance(state, 0))
-    return time.perf_counter() - began
+    jax.block_until_ready(program.advance(state, chunk))
+    return (time.perf_counter() - began) / max(1, _units(program, chunk)) / sum(len(np.asarray(part["seed"])) for part in parts)
 
 
 def run(planned: Planned, root: Path, engine, progress: Silent = Silent(), fail_fast: bool = False) -> Planned:
@@ -177,10 +191,12 @@ def gather(planned: Planned):
     """The results as one dataset with the swept settings as dimensions. What is missing is marked, never left out."""
     from stagewise.lab.engine import load_run
 
-    found = []
+    seeds, found = max(cell.lanes for cell in planned.cells), []
     for cell in planned.cells:
         parts = [part for part in planned.jobs.blocks[cell] if part.first < cell.lanes]
-        found.append(load_run(cell, parts).trajectory if all(part.finished for part in parts) else None)
+        whole = load_run(cell, parts).trajectory if all(part.finished for part in parts) else None
+        if whole is not None and cell.lanes < seeds:  # nothing is random there: one run stands for all seeds
+            whole = whole.isel(seed=[0] * seeds).assign_coords(seed=range(seeds))
+        found.append(whole)
     dataset = planned.sweep.grid.gather(found)
-    dataset = dataset if "missing" in dataset else dataset.assign(missing=False)
-    return dataset.assign_attrs(swept=" ".join(planned.sweep.grid.axes))
+    return dataset if "missing" in dataset else dataset.assign(missing=False)

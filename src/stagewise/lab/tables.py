@@ -14,8 +14,14 @@ if TYPE_CHECKING:
 ENDINGS = (".nc", ".parquet", ".csv")
 
 
+def check_place(path: Path) -> None:
+    """Refuse a file that cannot be written there, or is of no kind that we write, before anything is run for it."""
+    check_ending(path)
+    require(not path.is_dir(), f"{path} is a folder (set --out to the name of a file)")
+    make_folder(path.absolute().parent)
+
+
 def check_ending(path: Path) -> None:
-    """Refuse a kind of file that cannot be written, before anything is run for it."""
     require(path.suffix in ENDINGS, f"results are written as {', '.join(ENDINGS)}, not as {path.name!r} (set --out)")
     if path.suffix == ".parquet":
         try:
@@ -29,7 +35,8 @@ def save(dataset: xr.Dataset, path: Path) -> None:
     check_ending(path)
     make_folder(path.absolute().parent)
     if path.suffix == ".nc":
-        write(path, lambda beside: dataset.to_netcdf(beside, engine="scipy", format="NETCDF3_64BIT"))
+        plain = dataset.drop_encoding()  # or what was a whole number in a file stays one, and NaN becomes -2147483648
+        write(path, lambda beside: plain.to_netcdf(beside, engine="scipy", format="NETCDF3_64BIT"))
         return
     table = flat(dataset)
     write(path, lambda beside: table.to_parquet(beside) if path.suffix == ".parquet" else table.to_csv(beside, index=False))

@@ -11,12 +11,17 @@ from typing import Protocol, Sequence
 from stagewise.errors import Refused, nearest
 from stagewise.lab.jobs import Group
 from stagewise.lab.progress import Silent
+from stagewise.lab.runs import Block
 
 NAMES = ("process", "pool", "ray")
 
 
 class Engine(Protocol):
-    """Computes groups; whatever cannot be computed is stored as failed, and the others go on."""
+    """Computes groups; whatever cannot be computed is stored as failed, and the others go on, unless the first failure is to end it."""
+
+    @property
+    def workers(self) -> int:
+        """How many groups are computed at a time."""
 
     def run(self, groups: Sequence[Group], root: Path, progress: Silent, fail_fast: bool) -> None: ...
 
@@ -39,13 +44,17 @@ def engine(name: str, workers: int | None = None, address: str | None = None) ->
 class InProcess:
     """One group after another, here."""
 
+    workers = 1
+
     def run(self, groups: Sequence[Group], root: Path, progress: Silent, fail_fast: bool) -> None:
         for group in groups:
-            stop_on(attempt(group, progress), fail_fast)
+            if attempt(group, progress, fail_fast) and fail_fast:
+                return
 
 
-def attempt(group: Group, progress: Silent) -> list[str]:
+def attempt(group: Group, progress: Silent, fail_fast: bool = False) -> list[str]:
     """Compute a group; of one that breaks, each block alone, so that only what is broken is stored as failed. Returns the reasons."""
+    from stagewise.lab import interrupt
     from stagewise.lab.engine import compute
 
     try:
@@ -53,17 +62,26 @@ def attempt(group: Group, progress: Silent) -> list[str]:
         return []
     except Refused:  # a full disk, a folder that cannot be written: no fault of the job
         raise
+    except OSError as error:
+        raise Refused(f"the sweep stops, and goes on with the same command: {error}") from error
     except Exception as error:  # whatever a job does wrong is its result
-        if len(group) > 1:
-            for block in group:
-                block.part()
-            return [reason for block in group for reason in attempt([block], progress)]
-        reason = f"{type(error).__name__}: {error}".strip()
-        group[0].fail(reason + "\n\n" + "".join(traceback.format_exception(error)))
-        progress.note(f"{group[0].folder} failed: {reason.splitlines()[0]}")
-        return [f"{'/'.join(group[0].folder.parts[-3:])}: {reason.splitlines()[0]}"]
+        interrupt.check()  # a library may have made another exception of a request to stop
+        if len(group) == 1:
+            return [_stored(group[0], error, progress)]
+        reasons = []
+        for block in group:
+            block.part()
+        for block in group:
+            reasons += attempt([block], progress)
+            if reasons and fail_fast:
+                break
+        return reasons
 
 
-def stop_on(reasons: list[str], fail_fast: bool) -> None:
-    if reasons and fail_fast:
-        raise Refused(f"a job failed, and the rest was not run: {reasons[0]}")
+def _stored(block: Block, error: Exception, progress: Silent) -> str:
+    """Store that a job failed; the first line of why."""
+    reason = f"{type(error).__name__}: {error}".strip()
+    block.fail(reason + "\n\n" + "".join(traceback.format_exception(error)))
+    first = reason.splitlines()[0]
+    progress.note(f"{block.folder} failed: {first}")
+    return f"{'/'.join(block.folder.parts[-3:])}: {first}"

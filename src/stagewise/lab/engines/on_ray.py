@@ -5,23 +5,25 @@ Where the runs folder is on a filesystem that all nodes share, results are left 
 from __future__ import annotations
 
 import socket
+import subprocess
+import sys
 import tempfile
 from pathlib import Path
 from typing import Any, Sequence
 from uuid import uuid4
 
 from stagewise.errors import Refused
-from stagewise.lab.engines import stop_on
 from stagewise.lab.files import make_folder, write
 from stagewise.lab.jobs import Group, to_json
 from stagewise.lab.progress import Silent
 
 TRIES = 5  # after a node is lost
+PATIENCE = 20  # seconds that tasks have to save what they have done
 LAST = "result.json"  # written last: it says that the others are there
 
 
 class OnRay:
-    """A cluster at an address, or one that Ray starts on this machine."""
+    """A cluster at an address, or one that Ray starts on this machine. It is connected to at once, so that a wrong address is refused before anything is planned."""
 
     def __init__(self, address: str | None = None):
         try:
@@ -31,18 +33,23 @@ class OnRay:
         self.ray, self.address = ray, address
         if address:
             _check_reachable(address)
+        self.began = not ray.is_initialized()
+        if self.began:
+            self._connect()
+
+    @property
+    def workers(self) -> int:
+        return max(1, int(self.ray.cluster_resources().get("CPU", 1)))
 
     def run(self, groups: Sequence[Group], root: Path, progress: Silent, fail_fast: bool) -> None:
-        began = not self.ray.is_initialized()
-        if began:
-            self._connect()
-        token = make_folder(root) / f".shared-{uuid4().hex}"
+        root = make_folder(root).resolve()  # nodes work in folders of their own
+        token = root / f".shared-{uuid4().hex}"
         write(token, b"")
         try:
             self._run(groups, root, token, progress, fail_fast)
         finally:
             token.unlink(missing_ok=True)
-            if began:
+            if self.began:
                 self.ray.shutdown()
 
     def _connect(self) -> None:
@@ -55,7 +62,7 @@ class OnRay:
     def _run(self, groups: Sequence[Group], root: Path, token: Path, progress: Silent, fail_fast: bool) -> None:
         task = self.ray.remote(max_retries=TRIES, num_cpus=1)(_work)
         progress.begin(f"{len(groups)} groups of jobs on Ray", len(groups))
-        waiting = {task.remote(to_json(group), str(root), token.name, _left_behind(group)): group for group in groups}
+        waiting = {task.remote(to_json(group), str(root), token.name, _left_behind(group), fail_fast): group for group in groups}
         try:
             while waiting:
                 ended, _ = self.ray.wait(list(waiting), num_returns=1)
@@ -67,24 +74,36 @@ class OnRay:
                     for line in failed:
                         progress.note(f"failed: {line}")
                     progress.advance("sweeping", 0, 1.0)
-                    stop_on(failed, fail_fast)
+                    if failed and fail_fast:
+                        return
         finally:
-            for reference in waiting:
-                self.ray.cancel(reference, force=True)
+            self._cancel(list(waiting))
             progress.end()
 
+    def _cancel(self, references: list) -> None:
+        """Ask tasks to stop, which saves what they have done, and end those that do not."""
+        if references:
+            for reference in references:
+                self.ray.cancel(reference, force=False)
+            _, running = self.ray.wait(references, num_returns=len(references), timeout=PATIENCE)
+            for reference in running:
+                self.ray.cancel(reference, force=True)
+
     def _result(self, reference: Any, group: Group) -> tuple[list[str], str, dict[str, bytes]]:
+        lost = (self.ray.exceptions.WorkerCrashedError, self.ray.exceptions.NodeDiedError, self.ray.exceptions.OutOfMemoryError, self.ray.exceptions.LocalRayletDiedError)
         try:
             return self.ray.get(reference)
-        except self.ray.exceptions.RayError as error:
+        except lost as error:
             reason = f"lost {TRIES} times: {str(error).splitlines()[0]}"
             for block in group:
                 if not block.finished:
                     block.fail(reason)
             return [f"{'/'.join(block.folder.parts[-3:])}: {reason}" for block in group], "", {}
+        except self.ray.exceptions.RayError as error:  # the cluster's fault, not the job's
+            raise Refused(f"the Ray cluster cannot run the jobs: {str(error).strip().splitlines()[-1]}") from error
 
 
-def _work(stored: list[dict[str, Any]], root: str, token: str, begun: dict[str, bytes]) -> tuple[list[str], str, dict[str, bytes]]:
+def _work(stored: list[dict[str, Any]], root: str, token: str, begun: dict[str, bytes], fail_fast: bool = False) -> tuple[list[str], str, dict[str, bytes]]:
     """On a node: compute a group in the runs folder, or, if the node does not see it, in a folder of its own, and send the files back."""
     from stagewise.lab.engines import attempt
     from stagewise.lab.jobs import read_group
@@ -92,10 +111,10 @@ def _work(stored: list[dict[str, Any]], root: str, token: str, begun: dict[str, 
     shared = Path(root)
     try:
         if (shared / token).exists():
-            return attempt(read_group(stored, shared), Silent()), "", {}
+            return attempt(read_group(stored, shared), Silent(), fail_fast), "", {}
         with tempfile.TemporaryDirectory() as own:
             _store(begun, Path(own))
-            failed = attempt(read_group(stored, Path(own)), Silent())
+            failed = attempt(read_group(stored, Path(own)), Silent(), fail_fast)
             return failed, "", _files(Path(own), [one["folder"] for one in stored])
     except Refused as refusal:
         return [], str(refusal), {}
@@ -124,7 +143,7 @@ def _store(files: dict[str, bytes], root: Path) -> None:
 
 
 def _check_reachable(address: str) -> None:
-    """Refuse at once where nobody listens; Ray itself would try for a long time."""
+    """Refuse at once where nobody listens, or something that is not Ray; Ray itself would try for a long time."""
     plain = address.removeprefix("ray://")
     if plain in ("auto", "local"):
         return
@@ -133,3 +152,10 @@ def _check_reachable(address: str) -> None:
         socket.create_connection((host or plain, int(port)), timeout=5).close()
     except (OSError, ValueError) as error:
         raise Refused(f"nobody answers at the Ray address {address}: {error} (set --address host:port)") from error
+    if plain == address:
+        try:
+            healthy = subprocess.run([sys.executable, "-m", "ray.scripts.scripts", "health-check", "--address", address], capture_output=True, timeout=30).returncode == 0
+        except subprocess.TimeoutExpired:
+            healthy = False
+        if not healthy:
+            raise Refused(f"what answers at {address} is not a Ray cluster (set --address host:port)")

@@ -8,12 +8,12 @@ import threading
 import time
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
+from contextlib import contextmanager
 from multiprocessing import get_context
 from pathlib import Path
 from typing import Any, Sequence
 
 from stagewise.errors import Refused, require
-from stagewise.lab.engines import stop_on
 from stagewise.lab.jobs import Group, to_json
 from stagewise.lab.progress import Silent
 
@@ -21,64 +21,97 @@ TRIES = 3  # that a group has if its worker dies
 
 
 class Pool:
-    """Workers are spawned, never forked. One that dies is replaced, and its group tried again from its last checkpoint."""
+    """Workers are spawned, never forked. If one dies, the groups that had begun are tried one by one, so that the one that kills its worker is known."""
 
     def __init__(self, workers: int | None = None):
         cores = sorted(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else list(range(os.cpu_count() or 1))
         require(workers is None or 1 <= workers <= 1024, f"a pool has between 1 and 1024 workers, not {workers} (set --workers)")
         self.cores = [cores[n % len(cores)] for n in range(workers or len(cores))]
 
+    @property
+    def workers(self) -> int:
+        return len(self.cores)
+
     def run(self, groups: Sequence[Group], root: Path, progress: Silent, fail_fast: bool) -> None:
-        left = {n: TRIES for n in range(len(groups))}
+        left, idle = list(groups), 0
         progress.begin(f"{len(groups)} groups of jobs on {len(self.cores)} workers", len(groups))
         try:
             while left:
-                self._round(groups, left, root, progress, fail_fast)
+                before = len(left)
+                if self._round(left, self.cores, root, progress, fail_fast):
+                    return
+                suspects = [group for group in left if any(block.folder.exists() and not block.finished for block in group)]
+                for group in suspects:
+                    left.remove(group)
+                    if self._alone(group, root, progress, fail_fast):
+                        return
+                idle = idle + 1 if len(left) == before else 0
+                require(idle < TRIES, "the workers of the pool die before they begin (a script that calls sweep needs `if __name__ == '__main__':` around it)")
         finally:
             progress.end()
 
-    def _round(self, groups: Sequence[Group], left: dict[int, int], root: Path, progress: Silent, fail_fast: bool) -> None:
-        """One pool, until all is done or a worker dies and takes the pool with it."""
+    def _alone(self, group: Group, root: Path, progress: Silent, fail_fast: bool) -> bool:
+        """A group that may have killed its worker, by itself, until it is done or has died too often. Whether all should end."""
+        one = [group]
+        for _ in range(TRIES):
+            if self._round(one, self.cores[:1], root, progress, fail_fast):
+                return True
+            if not one:
+                return False
+        for block in group:
+            if not block.finished:
+                block.fail(f"its worker died {TRIES} times (out of memory?)")
+        progress.note(f"{group[0].folder} failed: its worker died {TRIES} times")
+        return fail_fast
+
+    def _round(self, left: list[Group], cores: Sequence[int], root: Path, progress: Silent, fail_fast: bool) -> bool:
+        """One pool, until all is done or a worker dies and takes the pool with it; what is done is taken from `left`. Whether all should end, for a failure."""
         context = get_context("spawn")
-        cores = context.SimpleQueue()
-        for core in self.cores:
-            cores.put(core)
-        pool = ProcessPoolExecutor(min(len(self.cores), len(left)), context, _begin, (cores, os.getpid()))
+        free = context.SimpleQueue()
+        for core in cores:
+            free.put(core)
+        pool = ProcessPoolExecutor(min(len(cores), len(left)), context, _begin, (free, os.getpid()))
         try:
-            waiting: dict[Future, int] = {pool.submit(_work, to_json(groups[n]), str(root)): n for n in left}
+            with _interrupts_held():  # workers inherit that, and end when they are told to
+                waiting: dict[Future, Group] = {pool.submit(_work, to_json(group), str(root), fail_fast): group for group in left}
             while waiting:
                 began = time.monotonic()
                 ended, _ = wait(waiting, return_when=FIRST_COMPLETED)
                 for future in ended:
-                    n = waiting.pop(future)
                     failed, refused = future.result()
-                    del left[n]
+                    left.remove(waiting.pop(future))
                     if refused:
                         raise Refused(refused)
                     for line in failed:
                         progress.note(f"failed: {line}")
                     progress.advance("sweeping", 0, time.monotonic() - began)
-                    stop_on(failed, fail_fast)
+                    if failed and fail_fast:
+                        _end(pool)
+                        return True
         except BrokenProcessPool:
-            self._count(groups, left, progress)
+            progress.note("a worker died; what it had begun goes on from its last checkpoint")
         except BaseException:
-            for process in (pool._processes or {}).values():  # what they have done is saved at their next chunk
-                os.kill(process.pid, signal.SIGTERM)
+            _end(pool)
             raise
         finally:
             pool.shutdown(cancel_futures=True)
+        return False
 
-    def _count(self, groups: Sequence[Group], left: dict[int, int], progress: Silent) -> None:
-        """A worker died. Nobody knows with which group, so all that had begun have one try less."""
-        progress.note("a worker died; its group goes on from its last checkpoint")
-        for n in list(left):
-            begun = any(block.folder.exists() and not block.finished for block in groups[n])
-            left[n] -= begun
-            if not left[n]:
-                for block in groups[n]:
-                    if not block.finished:
-                        block.fail(f"its worker died {TRIES} times (out of memory?)")
-                del left[n]
+
+def _end(pool: ProcessPoolExecutor) -> None:
+    """Ask the workers to stop: what they have done is saved at their next chunk."""
+    for process in (pool._processes or {}).values():
+        os.kill(process.pid, signal.SIGTERM)
+
+
+@contextmanager
+def _interrupts_held():
+    """Hold Ctrl-C back for a moment. Processes that are started meanwhile never get it."""
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 def _begin(cores: Any, parent: int) -> None:
@@ -98,12 +131,12 @@ def _begin(cores: Any, parent: int) -> None:
     threading.Thread(target=watch, daemon=True).start()
 
 
-def _work(stored: list[dict[str, Any]], root: str) -> tuple[list[str], str]:
+def _work(stored: list[dict[str, Any]], root: str, fail_fast: bool) -> tuple[list[str], str]:
     """Compute a group: what failed, and why all must stop, if so."""
     from stagewise.lab.engines import attempt
     from stagewise.lab.jobs import read_group
 
     try:
-        return attempt(read_group(stored, Path(root)), Silent()), ""
+        return attempt(read_group(stored, Path(root)), Silent(), fail_fast), ""
     except Refused as refusal:
         return [], str(refusal)

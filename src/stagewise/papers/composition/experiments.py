@@ -169,7 +169,8 @@ class Identities(Experiment):
         check_ranges(self, beta0=(1e-6, 100))
         self.task.check_cyclic(self.name)
         require(self.task.depth >= 2, f"{self.name}: there must be at least two layers, so at least two levels (set --task.levels)")
-        require(self.task.population_size <= 20_000, f"{self.name}: {self.task.population_size:.3g} sequences are too many to go through (set --task.levels or --task.symbols)")
+        size = self.task.population_size
+        require(size <= 20_000, f"{self.name}: about 10^{size.bit_length() * 0.30103:.0f} sequences are too many to go through (set --task.levels or --task.symbols)")
 
     def program(self):
         from stagewise.papers.composition.identities import DIMS, labels_along, measure

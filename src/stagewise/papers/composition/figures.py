@@ -129,7 +129,7 @@ def samples_needed(one: xr.Dataset, every: xr.Dataset) -> alt.Chart:
 @figure(
     "composition.phase",
     source="Theorem 7, beyond the paper",
-    needs={"runs": Later(phase)},
+    needs={"runs": phase},
     paper_shows="Nothing: the theorem has k^4 N^6.",
 )
 def samples_by_levels_and_symbols(runs: xr.Dataset) -> alt.LayerChart:

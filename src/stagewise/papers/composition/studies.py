@@ -42,7 +42,7 @@ by_levels_all = Study(
     at_preset={"quick": {"task.levels": (2, 4, 8)}},
 )  # fmt: skip
 by_symbols = Study("composition.by_symbols", "The same by number of symbols, one query each.", Counting.plan(), over={"task.symbols": (3, 5, 8, 12)}, at_preset={"quick": {"task.symbols": (3, 5, 8), "sizes": _SIZES[:-2]}})
-phase = Study("composition.phase", "Samples that the last stage needs, by number of levels and of symbols, one query each.", Counting.plan(), over={"task.levels": (2, 4, 8), "task.symbols": (3, 5, 8, 12)})
+phase = Study("composition.phase", "Samples that the last stage needs, by number of levels and of symbols, one query each.", Counting.plan(), over={"task.levels": (2, 4, 8), "task.symbols": (3, 5, 8, 12)}, at_preset={"quick": {"task.levels": (2, 4), "task.symbols": (3, 5), "sizes": _SIZES[:-2]}})
 
 # Figure 3 right: a token says how many hops (as in the paper), or each has a readout.
 token_mixture = Encoding.plan().where(standard={"batch": 32, "steps": 4000})
