@@ -60,9 +60,9 @@ def test_examples_name_what_answers_depend_on():
         assert int(drawn.tokens[place]) == sum(int(drawn.tokens[needed]) for asks, needed, _ in drawn.needs if asks == place) % 2
     drawn = follow()
     [end] = drawn.answers
-    assert f"= {drawn.tokens[drawn.needs[-1][1]]}" == drawn.tokens[end]
+    assert f"={drawn.tokens[drawn.needs[-1][1]]}" == drawn.tokens[end]
     asked = [drawn.tokens[before] for _, before, why in drawn.needs[:-1]]
-    assert asked[0] == "from 1" and all(token in "123" for token in asked[1:])
+    assert asked[0] == "1→" and all(token in "123" for token in asked[1:])
     drawn = sign()
     [(_, counts, _)] = [link for link in drawn.needs if link[0] in drawn.answers]
     assert drawn.tokens[-1].endswith("-1") == drawn.tokens[counts].startswith("-")

@@ -209,12 +209,11 @@ def _drawn(name: str, preset: str, root: Path, progress: Silent):
     if chosen:
         return draw(chosen, preset, run_all(experiments_of(needs), root, progress))
     from stagewise.lab.charts import measured
-    from stagewise.lab.figures import styled
 
     [entry] = judge_all([claim], preset, root, run_all(experiments_for([claim], preset), root, progress))
     drawn = measured(claim.id, entry.verdict, entry.control)
     require(drawn is not None, f"{name} has measured nothing to draw: it is {entry.verdict.outcome} ({entry.verdict.why})")
-    return styled(drawn)
+    return drawn
 
 
 def _figure_named(name: str, preset: str):

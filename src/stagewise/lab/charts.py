@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import warnings
+from functools import lru_cache
 
 import altair as alt
 import numpy as np
 import pandas as pd
 import xarray as xr
 
+from stagewise.lab.figures import Spec, styled
 from stagewise.lab.statistics import Verdict
 
 STAGE_TINTS = ("#f2e6c8", "#e0ecd8", "#dde6f2", "#efe0ea")
@@ -91,17 +93,25 @@ def on_times(trajectory: xr.Dataset, curves: xr.DataArray, times: np.ndarray) ->
     return found.assign_coords(time=times)
 
 
-def measured(title: str, verdict: Verdict, control: Verdict) -> alt.FacetChart | None:
+def measured(title: str, verdict: Verdict, control: Verdict) -> Spec | None:
     """What a claim measured, with intervals, beside its control; one row a quantity, each on its own scale. None if it measured nothing."""
     rows = [
         {"of": name, "value": found.value, "low": found.low, "high": found.high, "what": what}
-        for what, judged in (("claim", verdict), ("control", control)) for name, found in judged.measured.items() if np.isfinite(found.value)
+        for what, judged in (("claim", verdict), ("control", control)) for name, found in judged.measured.items() if np.isfinite([found.value, found.low, found.high]).all()
     ]  # fmt: skip
     if not rows:
         return None
-    table = pd.DataFrame(rows)
+    look = _measured()
+    [data], names = look["datasets"], list(dict.fromkeys(row["of"] for row in rows))
+    return look | {"title": f"{title}: {verdict.outcome}", "datasets": {data: rows}, "facet": {"row": look["facet"]["row"] | {"sort": names}}}
+
+
+@lru_cache(maxsize=None)
+def _measured() -> Spec:
+    """The chart that all claims share, on data that are none: there are hundreds of them, and they differ in values only."""
+    table = pd.DataFrame([{"of": "", "value": 0.0, "low": 0.0, "high": 0.0, "what": ""}])
     base = alt.Chart(table, width=320, height=36).encode(y=alt.Y("what:N", title=None), color=alt.Color("what:N", legend=None))
     bars = base.mark_rule().encode(x=alt.X("low:Q", title=None, scale=alt.Scale(zero=False)), x2="high:Q")
-    dots = base.mark_point(filled=True, size=60).encode(x="value:Q", tooltip=["of", "what", "value", "low", "high"])
-    facet = alt.Row("of:N", title=None, sort=list(dict.fromkeys(table.of)), header=alt.Header(labelAngle=0, labelAlign="left", labelOrient="top"))
-    return (bars + dots).facet(row=facet, title=f"{title}: {verdict.outcome}").resolve_scale(x="independent")
+    dots = base.mark_point(filled=True, size=60).encode(x="value:Q", tooltip=told("of:N", "what:N", "value:Q", "low:Q", "high:Q"))
+    facet = alt.Row("of:N", title=None, header=alt.Header(labelAngle=0, labelAlign="left", labelAnchor="start", labelOrient="top", labelLimit=400))
+    return styled((bars + dots).facet(row=facet, title="").resolve_scale(x="independent"))

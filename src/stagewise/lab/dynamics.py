@@ -124,7 +124,7 @@ def _curve(name: str, curve: xr.DataArray, frames: Frames, shown: np.ndarray) ->
         table, own = table[table.t > 0], own[own.t > 0]
     x, order = alt.X("t:Q", scale=scale, title=frames.axis), [v.item() if hasattr(v, "item") else v for v in curve[label].values]
     legend = alt.Legend(title=label if label != "curve" else None, orient="bottom", columns=3, symbolType="stroke", symbolOpacity=1)
-    colour, dash = alt.Color("of:N", sort=order, legend=legend), alt.StrokeDash("of:N", sort=order, legend=legend)
+    colour, dash = alt.Color("of:N", sort=order, legend=legend), alt.StrokeDash("of:N", sort=order, legend=None)
     base = alt.Chart(table, title=name, width=320, height=190)
     spread = base.mark_area(opacity=0.2).encode(x, alt.Y("low:Q", title=None), alt.Y2("high:Q"), colour)
     middle = base.mark_line().encode(x, alt.Y("value:Q", title=None), colour, dash)

@@ -25,11 +25,11 @@ def code_digest(module: str, without: frozenset[str] = frozenset(), format: int 
 
     Comments and docstrings do not count: a run is stale when what computed it has changed, not how it is told.
     `without` names classes of the module itself that this run does not use; `format` is that of the run folder."""
-    trees = {name: _tree(name) for name in _reachable(module, without)}
-    trees[module] = _less(trees[module], without)
+    own = _less(_tree(module), without)
+    codes = {name: _whole(name) for name in _reachable(module, own) if name != module} | {module: _code(own)}
     whole = hashlib.sha256(repr([format, *((name, versions()[name]) for name in PACKAGES)]).encode())
-    for name in sorted(trees):
-        whole.update(name.encode() + _code(trees[name]).encode())
+    for name in sorted(codes):
+        whole.update(name.encode() + codes[name].encode())
     return whole.hexdigest()[:8]
 
 
@@ -57,15 +57,25 @@ def environment() -> dict[str, Any]:
     }
 
 
-def _reachable(module: str, without: frozenset[str]) -> set[str]:
+def _reachable(module: str, own: ast.Module) -> set[str]:
     found, waiting = set(), [module]
     while waiting:
         name = waiting.pop()
         if name in found or any(name == u or name.startswith(u + ".") for u in UNUSED_BY_RUNS):
             continue
         found.add(name)
-        waiting += _imports(name, _less(_tree(name), without) if name == module else _tree(name))
+        waiting += _imports(name, own) if name == module else _all_imports(name)
     return found
+
+
+@lru_cache(maxsize=None)
+def _whole(name: str) -> str:
+    return _code(_tree(name))
+
+
+@lru_cache(maxsize=None)
+def _all_imports(name: str) -> set[str]:
+    return _imports(name, _tree(name))
 
 
 @lru_cache(maxsize=None)

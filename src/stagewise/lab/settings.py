@@ -10,6 +10,7 @@ import json
 import math
 import typing
 from dataclasses import fields, is_dataclass, replace
+from functools import lru_cache
 from typing import Any, Mapping
 
 from stagewise.errors import Refused, nearest
@@ -43,9 +44,14 @@ def override(settings: Any, changes: Mapping[str, Any]) -> Any:
     return replace(settings, **direct)
 
 
+@lru_cache(maxsize=None)
+def _hints(cls: type) -> dict[str, Any]:
+    return typing.get_type_hints(cls)
+
+
 def check_kinds(settings: Any, name: str) -> None:
     """Refuse a setting that is not of its kind: a word that is none of its choices, a number that is not one."""
-    hints = typing.get_type_hints(type(settings))
+    hints = _hints(type(settings))
     for field in fields(settings):
         value, hint = getattr(settings, field.name), hints[field.name]
         if not fits(value, hint):
@@ -65,7 +71,7 @@ def check_ranges(settings: Any, **ranges: tuple[float, float]) -> None:
 def hint_of(cls: type, path: str) -> Any:
     """The type of a setting."""
     for part in path.split("."):
-        cls = typing.get_type_hints(cls)[part]
+        cls = _hints(cls)[part]
     return cls
 
 
@@ -140,7 +146,7 @@ def to_json(settings: Any) -> dict[str, Any]:
 
 def from_json(cls: type, stored: Mapping[str, Any]) -> Any:
     """The settings that `to_json` wrote; a field that the class does not have is refused."""
-    hints = typing.get_type_hints(cls)
+    hints = _hints(cls)
     known = {field.name for field in fields(cls)}
     for name in stored:
         if name not in known:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Mapping, Sequence
 
 from stagewise.lab.charts import measured
-from stagewise.lab.figures import Figure, styled
+from stagewise.lab.figures import Figure
 from stagewise.lab.ledger import Entry, experiments_of
 from stagewise.lab.report.markup import anchor, chart, definitions, link, number, settings_of, text, verdict
 
@@ -43,7 +43,7 @@ def _choice(name: str, every: str, values: Mapping[str, None]) -> str:
 def _measured(entry: Entry) -> str:
     """What was measured, drawn, for a claim that no figure shows."""
     drawn = measured(entry.claim.id, entry.verdict, entry.control)
-    return f"<figure>{chart(styled(drawn), f'measured values of {entry.claim.id} and of its control, with intervals')}</figure>" if drawn else ""
+    return f"<figure>{chart(drawn, f'measured values of {entry.claim.id} and of its control, with intervals')}</figure>" if drawn else ""
 
 
 def _claim(entry: Entry, used: Mapping[Figure, frozenset]) -> str:

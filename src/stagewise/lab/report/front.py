@@ -29,7 +29,7 @@ def front(papers: Sequence[Paper], entries: Sequence[Entry], preset: str, runs: 
 
 def _here() -> str:
     found = environment()
-    return f"{found['cores']} cores ({found['processor']}), {found['platform']}"
+    return f"{found['cores']} cores ({found['processor']})"
 
 
 def machine() -> str:

@@ -16,7 +16,7 @@ def sequence() -> Example:
     """A sampled sequence of four levels, and the way of one symbol through it."""
     task, rng = Composition(levels=4, symbols=3), np.random.default_rng(3)
     hidden, sigma = task.draw_hidden(rng), task.draw(rng, 1)[0]
-    tokens, places, symbol, way = ["from 1"], [0], 0, []
+    tokens, places, symbol, way = ["1→"], [0], 0, []
     for level in range(task.levels):
         tokens.append("|")
         place = int(hidden[level, symbol])
@@ -27,7 +27,7 @@ def sequence() -> Example:
     links = [(here, before, "which symbol to go on with") for before, here in zip(places, places[1:])]
     secret = " | ".join(" ".join(str(to + 1) for to in row) for row in hidden)
     return Example(
-        (*tokens, "|", f"= {symbol + 1}"), frozenset({len(tokens) + 1}), (*links, (len(tokens) + 1, places[-1], "the answer stands there")),
+        (*tokens, "|", f"={symbol + 1}"), frozenset({len(tokens) + 1}), (*links, (len(tokens) + 1, places[-1], "the answer stands there")),
         f"Four permutations of three symbols, asked from symbol 1. Which token of a level a symbol reads is hidden: {secret}. So {'; '.join(way)}. That is the answer.",
     )  # fmt: skip
 
