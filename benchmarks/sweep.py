@@ -9,7 +9,7 @@ import numpy as np
 
 from benchmarks.timing import row, seconds
 
-JOBS, STEPS, LISTED = 256, 6000, 10_000
+JOBS, ON_RAY, STEPS, LISTED = 256, 64, 6000, 10_000
 
 
 def rows() -> list[dict]:
@@ -36,14 +36,14 @@ def rows() -> list[dict]:
         root = Path(name)
         together = run(root / "together", InProcess())
         alone = run(root / "alone", InProcess(), lanes=1)
-        on_ray = run(root / "ray", OnRay(), lanes=1, jobs=64)
+        on_ray = run(root / "ray", OnRay(), lanes=1, jobs=ON_RAY)
         pooled = run(root / "pool", engine("pool"), lanes=JOBS // (os.cpu_count() or 1))
         unit = "seed-steps/s"
         found += [
             row(f"sweep: {JOBS} mixture jobs as one block, vs one after another", unit, STEPS * together, STEPS * alone),
-            row(f"sweep: {JOBS} mixture jobs as one block, vs Ray with a task for each", unit, STEPS * together, STEPS * on_ray),
+            row(f"sweep: {JOBS} mixture jobs as one block, vs Ray with a task for each of {ON_RAY}", unit, STEPS * together, STEPS * on_ray),
             row(f"sweep: {JOBS} mixture jobs as one block, vs two blocks in a pool", unit, STEPS * together, STEPS * pooled),
-            row("sweep: cost of a finished job in process, against 5", "ms", _overhead(chosen, root), 5.0),
+            row("sweep: cost of a finished job in process, from its settings to the dataset, against 5", "ms", _overhead(chosen, root), 5.0),
         ]
         finished_jobs(root / "many", LISTED)
         known = catalogue.experiments()
@@ -52,16 +52,14 @@ def rows() -> list[dict]:
 
 
 def _overhead(chosen, root: Path) -> float:
-    """Milliseconds a job, beyond drawing its start and the program itself: the difference between storing many jobs and computing them."""
+    """Milliseconds a job, beyond drawing its start and the program itself: the difference between a whole sweep and computing what it computes."""
     import jax
 
+    import stagewise as sw
     from stagewise.lab import sweep
-    from stagewise.lab.engine import compute
-    from stagewise.lab.progress import Silent
 
-    planned = [sweep.plan(chosen(20), root / f"cost{n}") for n in range(2)]
-    compute(planned[0].groups[0], Silent())  # compiles
-    [group] = planned[1].groups
+    sw.sweep(chosen(20), runs=root / "warm")  # compiles
+    [group] = sweep.plan(chosen(20), root / "cost").groups
 
     def only_compute():
         program = group[0].experiment.program()
@@ -72,7 +70,7 @@ def _overhead(chosen, root: Path) -> float:
         jax.block_until_ready(state)
 
     only_compute()
-    return 1000 * (seconds(lambda: compute(group, Silent())) - seconds(only_compute)) / JOBS
+    return 1000 * (seconds(lambda: sw.sweep(chosen(20), runs=root / "cost")) - seconds(only_compute)) / JOBS
 
 
 def finished_jobs(root: Path, count: int) -> None:

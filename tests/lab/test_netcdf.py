@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import xarray as xr
 
-from stagewise.lab.netcdf import encode
+from stagewise.lab.netcdf import encode, read
 
 
 def test_a_dataset_comes_back_as_xarray_writes_it(tmp_path):
@@ -21,6 +21,10 @@ def test_a_dataset_comes_back_as_xarray_writes_it(tmp_path):
     ours, theirs = (xr.load_dataset(tmp_path / name, engine="scipy") for name in ("ours.nc", "theirs.nc"))
     xr.testing.assert_identical(ours, theirs)
     assert set(ours.coords) == set(coords) and all(ours[name].dtype == theirs[name].dtype for name in variables)
+    for name in ("ours.nc", "theirs.nc"):  # and read here as by xarray
+        found = read(tmp_path / name)
+        xr.testing.assert_identical(found.drop_attrs(deep=True), theirs.drop_attrs(deep=True))
+        assert found.attrs == theirs.attrs and all(found[name].dtype == theirs[name].dtype for name in found.variables)
 
 
 def test_numbers_that_do_not_fit_are_not_cut():

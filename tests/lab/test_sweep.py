@@ -191,6 +191,18 @@ def test_a_setting_named_like_something_recorded_has_a_name_of_its_own():
     assert found.sizes["swept_signal"] == 2 and found.signal.dims == ("swept_signal", "seed", "record") and found.attrs["swept"] == "swept_signal"
 
 
+def test_cells_that_are_alike_are_stacked_as_xarray_would_join_them(runs):
+    from stagewise.lab import gather
+
+    found = sw.sweep("mixture.joint", OVER, runs=runs, **SMALL)
+    cells = [found.sel(learning_rate=rate, width=width, drop=True).drop_vars("missing") for rate in found.learning_rate.values for width in found.width.values]
+    cells = [cell.assign_coords(time=(("seed", "record"), np.full((2, cell.sizes["record"]), float(n)))) for n, cell in enumerate(cells)]  # times of their own
+    named = {name: found[name].values.tolist() for name in OVER}
+    assert gather.alike(cells)
+    xr.testing.assert_identical(gather.stacked(named, cells), gather.joined(named, cells))
+    assert not gather.alike([cells[0], cells[1].isel(record=slice(3))]) and not gather.alike([cells[0], cells[1].assign_coords(seed=[5, 6])])
+
+
 class Killed(BaseException):
     pass
 

@@ -176,9 +176,9 @@ class Block:
         return aside
 
     def trajectory(self) -> xr.Dataset:
-        import xarray as xr
+        from stagewise.lab.netcdf import read
 
-        return xr.load_dataset(self.folder / "trajectory.nc", engine="scipy")
+        return read(self.folder / "trajectory.nc")
 
     def final_state(self) -> dict[str, np.ndarray]:
         return load_arrays(self.folder / "checkpoint.safetensors")[0]

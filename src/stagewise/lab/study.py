@@ -62,32 +62,10 @@ class Grid:
         return {path.rpartition(".")[2]: values for path, values in self.over.items()}
 
     def gather(self, trajectories: Sequence[Any]):
-        """One dataset with the swept settings as leading dimensions; the trajectories come in the order of `cells`, None where a job failed. A setting that is called like
-        something recorded becomes `swept_` and its name.
+        """One dataset with the swept settings as leading dimensions; the trajectories come in the order of `cells`, None where a job failed."""
+        from stagewise.lab.gather import gather
 
-        Where cells differ in shape (more groups, more signals), missing entries are NaN; so is all of a failed cell, which `missing` marks."""
-        import numpy as np
-        import xarray as xr
-
-        nested: list[Any] = list(trajectories)
-        if any(one is None for one in nested):
-            there = next((one for one in nested if one is not None), None)
-            require(there is not None, "every job of the sweep is missing, so there is nothing to gather")
-            own = {name: values for name, values in there.coords.items() if "seed" in values.dims and name != "seed"}  # such as the times of a flow
-
-            def blank(values):
-                return xr.full_like(values, np.nan, dtype=float if values.dtype.kind in "biuf" else object)
-
-            nothing = there.map(blank).assign_coords({name: blank(values) for name, values in own.items()})
-            nested = [(nothing if one is None else one).assign(missing=one is None) for one in nested]
-        taken = {str(name) for one in nested for name in (*one.variables, *one.dims)}
-        named = {f"swept_{name}" if name in taken else name: values for name, values in self.axes.items()}
-        for name, values in reversed(named.items()):
-            rows = [nested[i : i + len(values)] for i in range(0, len(nested), len(values))]
-            labels = list(values) if all(isinstance(v, (int, float)) for v in values) else [str(v) for v in values]
-            nested = [xr.concat(row, dim=xr.Variable(name, labels), join="outer", coords="different",
-                                compat="equals", data_vars="all") for row in rows]  # fmt: skip
-        return nested[0].assign_attrs(swept=" ".join(named))
+        return gather(self.axes, trajectories)
 
 
 NOT_YET = object()
