@@ -94,8 +94,12 @@ def test_the_code_digest_follows_what_a_run_uses(monkeypatch):
 
     real = provenance._tree
 
+    def forget():
+        for known in (provenance.code_digest, provenance._whole, provenance._all_imports):
+            known.cache_clear()
+
     def digests(changed=None, text=""):
-        provenance.code_digest.cache_clear()
+        forget()
         monkeypatch.setattr(provenance, "_tree", lambda n: ast.parse(ast.unparse(real(n)) + (text if n == changed else "")))
         return code_of(JointTraining), code_of(SymmetricTraining)
 
@@ -104,7 +108,7 @@ def test_the_code_digest_follows_what_a_run_uses(monkeypatch):
     assert digests("stagewise.papers.mixture.closed", "\nx = 1")[0] != joint
     assert digests("stagewise.papers.mixture.orbits", "\nx = 1") [0] == joint
     assert digests("stagewise.papers.mixture.orbits", "\nx = 1")[1] != symmetric
-    provenance.code_digest.cache_clear()
+    forget()
 
 
 def test_run_takes_a_thing_or_its_name(runs):
