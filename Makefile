@@ -17,10 +17,10 @@ reproduce: install
 	$(VENV)/bin/stagewise reproduce --preset quick
 
 test: install
-	$(VENV)/bin/python -m pytest -n 2 --dist loadgroup
+	$(VENV)/bin/python -m pytest -n 2
 
 test-all: install
-	$(VENV)/bin/python -m pytest -n 2 --dist loadgroup -m ''
+	$(VENV)/bin/python -m pytest -n 2 -m ''
 
 bench: install
 	$(VENV)/bin/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[hf,ray,browser]'

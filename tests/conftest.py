@@ -15,10 +15,20 @@ _hook = install_import_hook([f"stagewise.{room}" for room in ROOMS], "beartype.b
 _hook.__enter__()
 
 
-def pytest_collection_modifyitems(items):
-    """Of two processes one takes all tests that read the quick runs, so that they are read once; and other tests go file by file, so that what they share is compiled once."""
-    for item in items:
-        item.add_marker(pytest.mark.xdist_group("quick" if "quick" in item.fixturenames else item.nodeid.partition("::")[0]))
+READ_QUICK_RUNS = ("test_claims.py", "test_report.py", "test_serve.py")
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config, log):
+    """Of two processes one takes all files that read the quick runs, so that they are read once; other tests go file by file, so that what they share is made once."""
+    from xdist.scheduler import LoadScopeScheduling
+
+    class ByFile(LoadScopeScheduling):
+        def _split_scope(self, nodeid: str) -> str:
+            file = nodeid.partition("::")[0]
+            return "quick" if file.endswith(READ_QUICK_RUNS) else file
+
+    return ByFile(config, log)
 
 
 @pytest.fixture

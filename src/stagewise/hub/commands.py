@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from stagewise.errors import Refused, require
-from stagewise.lab.files import make_folder, write, write_json
+from stagewise.lab.files import make_folder, write_json
 from stagewise.lab.progress import shown
 from stagewise.lab.runs import runs_root
 
@@ -13,6 +13,7 @@ from stagewise.lab.runs import runs_root
 def probe_attention(options) -> int:
     """Print a table by layer; keep entropies, summary and pictures."""
     from stagewise.hub import attention
+    from stagewise.lab.pictures import save
 
     settings = attention.Probe(options.model, options.data, options.items, options.places)
     name = f"{Path(options.model).name or 'model'}.{options.data.stem}.{options.places}"
@@ -20,11 +21,7 @@ def probe_attention(options) -> int:
     found = attention.probe(settings, out, shown())
     rows = attention.summary(found)
     write_json(out / "summary.json", {"questions": len(found), "layers": rows})
-    import vl_convert
-
-    drawn = vl_convert.vegalite_to_svg(attention.picture(found, f"{options.model}, {len(found)} questions").to_json())
-    write(out / "entropy.svg", drawn.encode())
-    write(out / "entropy.png", vl_convert.svg_to_png(drawn, scale=2))
+    save(attention.picture(found, f"{options.model}, {len(found)} questions"), out / "entropy.svg", out / "entropy.png")
     print(f"{'layer':>5}  " + "  ".join(f"{setup:>17}" for setup in attention.SETUPS) + "   lower when matched [95 %], heads")
     for row in rows:
         middle, low, high = row["lower matched"]
