@@ -25,6 +25,18 @@ def test_the_page_is_one_file_that_needs_no_network(quick):
         assert f'id="claim-{entry.claim.id}"' in page
 
 
+def test_every_chart_keeps_to_the_schema(quick):
+    """Of Vega-Lite: what is not checked when a page is made is checked here."""
+    import json
+
+    import altair as alt
+
+    specs = re.findall(r'class="spec">(.*?)</script>', quick.report.read_text(), re.S)
+    assert len(specs) > 100
+    for spec in specs[::3]:
+        alt.Chart.from_dict(json.loads(spec.replace("<\\/", "</")), validate=True)
+
+
 def test_every_figure_has_a_picture(quick):
     drawn = 0
     for paper in catalogue.papers().values():
