@@ -32,12 +32,12 @@ def _render(stored: Path, out: Path) -> float:
     """Judging is not part of it: the page is written from a ledger in memory."""
     from stagewise.lab import api, catalogue
     from stagewise.lab.engine import run_all
-    from stagewise.lab.ledger import experiments_for, experiments_of, judge_all, missing
+    from stagewise.lab.ledger import judge_all
     from stagewise.lab.report import write
 
     claims, papers = api.claims_named("all"), list(catalogue.papers().values())
-    figures = [figure for paper in papers for figure in paper.figures().values() if not missing(figure.needs_at("quick"))]
-    done = run_all([*experiments_for(claims, "quick"), *(e for figure in figures for e in experiments_of(figure.needs_at("quick")))], stored)
+    experiments, figures = api.wanted(claims, "quick")
+    done = run_all(experiments, stored)
     entries = judge_all(claims, "quick", stored, done)
     return seconds(lambda: write(papers, entries, figures, "quick", done, out))
 

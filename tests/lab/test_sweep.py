@@ -160,11 +160,13 @@ def test_a_plan_is_shown_without_touching_what_is_there(runs, broken, capsys):
     assert "no estimate" in capsys.readouterr().out
 
 
-def test_estimates_grow_with_the_work(runs):
-    def of(steps):
-        return sweep.estimate(sweep.plan(sw.Sweep("mixture.joint", {"width": (4, 8)}, "quick", {"steps": steps, "seeds": 2}), runs))
+def test_estimates_grow_with_the_work(runs, monkeypatch):
+    def of(steps, seeds=2):
+        return sweep.estimate(sweep.plan(sw.Sweep("mixture.joint", {"width": (4, 8)}, "quick", {"steps": steps, "seeds": seeds}), runs))
 
-    assert 20 < of(200_000) / of(2000) < 500
+    assert 0 < of(2000) < 600  # timed
+    monkeypatch.setattr(sweep, "_seconds_a_unit", lambda program, group: 1e-3)
+    assert of(2000) == pytest.approx(1e-3 * 2 * 2 * 2000) and of(200_000) == pytest.approx(100 * of(2000)) and of(2000, 6) == pytest.approx(3 * of(2000))
 
 
 def test_what_is_missing_is_nan_in_every_kind_of_file(runs, broken, tmp_path):

@@ -46,8 +46,7 @@ def act(options) -> int:
     if options.dry_run:
         return 0
     if options.retry:
-        for block in planned.failed:
-            block.forgive()
+        planned.forgive()
     done = sweep.run(planned, root, engine, shown(), options.fail_fast)
     return _print_result(done, options)
 

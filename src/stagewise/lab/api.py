@@ -17,7 +17,6 @@ from stagewise.lab.settings import override
 from stagewise.lab.study import Grid, Study
 from stagewise.lab.sweep import Sweep
 
-
 if TYPE_CHECKING:
     from stagewise.lab.catalogue import Paper
     from stagewise.lab.figures import Figure
@@ -147,14 +146,14 @@ def wanted(claims: Sequence[Claim], preset: str) -> tuple[list[Experiment], list
 
 def page(name: str, preset: str, root: Path) -> str:
     """The report's page, from runs that are all stored. Only reads."""
-    from stagewise.lab.engine import Runs, load_run
+    from stagewise.lab.engine import stored_runs
     from stagewise.lab.ledger import judge_all
     from stagewise.lab.report import draw
     from stagewise.lab.report import page as page_of
 
     claims = claims_named(name)
     experiments, figures = wanted(claims, preset)
-    done = Runs({experiment: load_run(experiment, blocks(experiment, root)) for experiment in experiments})
+    done = stored_runs(experiments, root)
     return page_of(_papers_of(claims), judge_all(claims, preset, root, done), {figure: draw(figure, preset, done) for figure in figures}, preset, done)
 
 
@@ -249,8 +248,7 @@ def sweep(experiment: str | Sweep, over: Mapping[str, Any] | None = None, preset
     run_by, most = engine_for(chosen, engine, workers, address, lanes)
     planned = sweeps.plan(chosen, root, progress, most)
     if retry:
-        for block in planned.failed:
-            block.forgive()
+        planned.forgive()
     done = sweeps.run(planned, root, run_by, progress, fail_fast)
     reason = next(iter(done.failed.values()), "").partition("\n")[0]
     require(not (fail_fast and reason), f"a job failed, and what was left is not run: {reason}")
@@ -289,8 +287,7 @@ def check_sweep(chosen: Sweep, yes: bool) -> None:
     from stagewise.lab.sweep import MANY
 
     require(yes or chosen.jobs < MANY, f"that is {chosen.jobs:,} jobs: say --yes if you mean it")
-    for _, cell in chosen.grid.cells():
-        cell.digest  # built, so its settings are checked
+    chosen.cells  # built, so their settings are checked
 
 
 def engine_for(chosen: Sweep, name: str, workers: int | None, address: str | None, lanes: int | None):
@@ -302,6 +299,5 @@ def engine_for(chosen: Sweep, name: str, workers: int | None, address: str | Non
     require(address is None or name == "ray", "an address is that of a Ray cluster (set --engine ray)")
     found = engine(name, workers, address)
     if lanes is None and name != "process":
-        _, first = chosen.grid.cells()[0]
-        lanes = max(1, -(-chosen.jobs * first.lanes // found.workers))
+        lanes = max(1, -(-chosen.jobs * chosen.cells[0].lanes // found.workers))
     return found, lanes

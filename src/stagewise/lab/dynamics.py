@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any, Callable, Mapping
 
 import altair as alt
@@ -45,6 +46,7 @@ class Frames:
     curves: Mapping[str, xr.DataArray]
     stages: Mapping[str, tuple[float, float]] = field(default_factory=dict)
 
+    @cached_property
     def shown(self) -> np.ndarray:
         """The records that the slider stops at: as many as a page needs, jumps kept."""
         everything = [_by_record(heat.values) for heat in self.heats.values()] + [_by_record(curve.median("seed")) for curve in self.curves.values()]
@@ -53,7 +55,7 @@ class Frames:
     def labels(self) -> list[str]:
         """What is told at each stop of the slider."""
         told = []
-        for time in self.times[self.shown()]:
+        for time in self.times[self.shown]:
             stage = next((name for name, (a, b) in self.stages.items() if a <= time <= b), "")
             told.append(f"{self.axis} {time:.4g}" + (f", {stage}" if stage else ""))
         return told
@@ -83,7 +85,7 @@ def dynamics(id: str, *, needs: Mapping[str, Any]):
 
 def draw(frames: Frames) -> Drawn:
     """One chart, moved by its parameter `now`, the number of the frame; `singles` shows seeds as lines of their own."""
-    shown = frames.shown()
+    shown = frames.shown
     heats = [_heat(name, heat, shown) for name, heat in frames.heats.items()]
     curves = [_curve(name, curve, frames, shown) for name, curve in frames.curves.items()]
     moved = [alt.param(name="now", value=len(shown) - 1).param, alt.param(name="singles", value=False).param]

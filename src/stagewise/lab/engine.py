@@ -21,7 +21,7 @@ from stagewise.lab.files import load_arrays
 from stagewise.lab.jobs import Group, jobs_of
 from stagewise.lab.netcdf import Variables, encode
 from stagewise.lab.progress import Silent
-from stagewise.lab.runs import Block
+from stagewise.lab.runs import Block, blocks
 from stagewise.training.program import Program, Records
 
 SECONDS_BETWEEN_CHECKPOINTS = float(os.environ.get("STAGEWISE_CHECKPOINT_SECONDS", "5"))
@@ -69,6 +69,11 @@ def run_all(experiments: Iterable[Experiment], root: Path, progress: Silent = Si
     for group in jobs.groups:
         fresh |= {folder: labelled(recorded) for folder, recorded in compute(group, progress).items()}
     return Runs({experiment: load_run(experiment, parts, fresh) for experiment, parts in jobs.blocks.items()})
+
+
+def stored_runs(experiments: Iterable[Experiment], root: Path) -> Runs:
+    """Runs that are all stored; only reads."""
+    return Runs({experiment: load_run(experiment, blocks(experiment, root)) for experiment in dict.fromkeys(experiments)})
 
 
 def load_run(experiment: Experiment, parts: Sequence[Block], fresh: Mapping[Path, xr.Dataset] = {}) -> Run:

@@ -113,17 +113,15 @@ def figures(request: Request) -> Response:
 
 
 def figure(request: Request) -> Response:
-    from stagewise.lab.engine import Runs, load_run
+    from stagewise.lab.engine import stored_runs
     from stagewise.lab.ledger import experiments_of
     from stagewise.lab.report import draw
-    from stagewise.lab.runs import blocks
 
     root, preset = request.app.state.root, request.path_params["preset"]
     chosen = watch.figures().get(request.path_params["id"])
     if chosen is None or preset not in PRESETS or not watch.ready(chosen, preset, root):
         raise watch.Missing("that figure cannot be drawn from what is stored")
-    stored = Runs({experiment: load_run(experiment, blocks(experiment, root)) for experiment in experiments_of(chosen.needs_at(preset))})
-    return _json(draw(chosen, preset, stored))
+    return _json(draw(chosen, preset, stored_runs(experiments_of(chosen.needs_at(preset)), root)))
 
 
 def told(request: Request) -> Response:
@@ -131,7 +129,7 @@ def told(request: Request) -> Response:
     from stagewise.lab.api import page as page_of
 
     name, preset, root = request.path_params["paper"], request.path_params["preset"], request.app.state.root
-    if {"paper": name, "preset": preset} not in watch.pages_ready(root):
+    if name not in watch.catalogue.papers() or preset not in PRESETS or not watch.page_ready(name, preset, root):
         raise watch.Missing("that page cannot be told from what is stored")
     return Response(page_of(name, preset, root), media_type="text/html; charset=utf-8", headers={"Content-Security-Policy": REPORT_POLICY})
 
@@ -167,5 +165,5 @@ def _answer(content: bytes, kind: str) -> Response:
     return Response(content, media_type=kind)
 
 
-def _headers(policy: str = POLICY) -> dict[str, str]:
-    return {"Content-Security-Policy": policy, "X-Content-Type-Options": "nosniff", "Referrer-Policy": "no-referrer", "Cache-Control": "no-store"}
+def _headers() -> dict[str, str]:
+    return {"Content-Security-Policy": POLICY, "X-Content-Type-Options": "nosniff", "Referrer-Policy": "no-referrer", "Cache-Control": "no-store"}

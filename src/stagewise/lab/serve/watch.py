@@ -113,12 +113,16 @@ def figures_ready(root: Path) -> list[dict[str, str]]:
     return [{"id": figure.id, "preset": preset, "source": figure.source, "shows": figure.shows} for figure, preset in every if ready(figure, preset, root)]
 
 
-def pages_ready(root: Path) -> list[dict[str, str]]:
-    """The papers whose page can be told from what is stored."""
-    from stagewise.lab.api import wanted
+def page_ready(paper: str, preset: str, root: Path) -> bool:
+    """Whether a paper can be told from what is stored."""
+    from stagewise.lab.api import claims_named, wanted
 
-    every = [(paper, preset) for paper in catalogue.papers().values() for preset in PRESETS]
-    return [{"paper": paper.name, "preset": preset} for paper, preset in every if stored(wanted(list(paper.claims.values()), preset)[0], root)]
+    return stored(wanted(claims_named(paper), preset)[0], root)
+
+
+def pages_ready(root: Path) -> list[dict[str, str]]:
+    """The papers that can be told, with the preset they are at."""
+    return [{"paper": paper, "preset": preset} for paper in catalogue.papers() for preset in PRESETS if page_ready(paper, preset, root)]
 
 
 def reports(root: Path) -> list[str]:
