@@ -98,6 +98,7 @@ def _parser() -> argparse.ArgumentParser:
     reproduce.add_argument("--preset", default="quick", help=PRESETS)
     reproduce.add_argument("--out", type=_folder, help="folder for ledger.json, report.html and figures (default: reports in the runs folder)")
     reproduce.add_argument("--against", type=Path, help="an earlier ledger.json: show what changed")
+    sweep.add_engine(reproduce)
     places(reproduce)
 
     report = command("report", _report, "Write the report again from the runs that are stored.")
@@ -232,7 +233,8 @@ def _reproduce(options, _) -> int:
             changes(before, before)
     except (Damaged, KeyError, TypeError) as error:
         raise Refused(f"{options.against} is not a ledger that can be read") from error
-    done = api.reproduce(options.what, options.preset, out=options.out, runs=options.runs, progress=shown())
+    done = api.reproduce(options.what, options.preset, out=options.out, runs=options.runs, progress=shown(),
+                         engine=options.engine, workers=options.workers, address=options.address)  # fmt: skip
     from stagewise.commands.ledger import print_ledger
 
     print_ledger(done.entries)

@@ -5,6 +5,7 @@ import pytest
 import xarray as xr
 
 from stagewise.lab.netcdf import encode, read
+from stagewise.lab.recorded import Recorded
 
 
 def test_a_dataset_comes_back_as_xarray_writes_it(tmp_path):
@@ -16,17 +17,17 @@ def test_a_dataset_comes_back_as_xarray_writes_it(tmp_path):
     coords = {"seed": (("seed",), np.arange(2)), "record": (("record",), np.arange(3)), "kind": (("kind",), np.array(["all", "größer"])),
               "stage": (("record",), np.array(["1.1", "1.1", "2"], dtype=object)), "time": (("seed", "record"), rng.standard_normal((2, 3)))}  # fmt: skip
     about = {"experiment": "x", "settings": '{"a": "ü"}'}
-    (tmp_path / "ours.nc").write_bytes(encode(variables, coords, about))
+    (tmp_path / "ours.nc").write_bytes(encode(Recorded(variables, coords, about)))
     xr.Dataset(variables, coords, about).to_netcdf(tmp_path / "theirs.nc", engine="scipy", format="NETCDF3_64BIT")
     ours, theirs = (xr.load_dataset(tmp_path / name, engine="scipy") for name in ("ours.nc", "theirs.nc"))
     xr.testing.assert_identical(ours, theirs)
     assert set(ours.coords) == set(coords) and all(ours[name].dtype == theirs[name].dtype for name in variables)
     for name in ("ours.nc", "theirs.nc"):  # and read here as by xarray
-        found = read(tmp_path / name)
+        found = read(tmp_path / name).dataset
         xr.testing.assert_identical(found.drop_attrs(deep=True), theirs.drop_attrs(deep=True))
         assert found.attrs == theirs.attrs and all(found[name].dtype == theirs[name].dtype for name in found.variables)
 
 
 def test_numbers_that_do_not_fit_are_not_cut():
     with pytest.raises(ValueError, match="cannot hold"):
-        encode({"count": (("n",), np.array([2**40]))}, {}, {})
+        encode(Recorded({"count": (("n",), np.array([2**40]))}, {}, {}))

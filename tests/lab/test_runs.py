@@ -15,7 +15,7 @@ import stagewise as sw
 from stagewise.lab import catalogue
 from stagewise.lab.files import header
 from stagewise.lab.progress import Silent
-from stagewise.lab.runs import listing
+from stagewise.lab.runs import Block, listing
 from stagewise.papers.mixture.experiments import JointTraining, ThreeStages
 
 small = JointTraining(width=4, steps=100, seeds=3)
@@ -139,9 +139,9 @@ from stagewise.papers.mixture.experiments import JointTraining
 engine.SECONDS_BETWEEN_CHECKPOINTS = 0.0
 path, saves = sys.argv[1], int(sys.argv[2])
 save = runs.Block.save_checkpoint
-def save_and_count(*arguments):
+def save_and_count(*arguments, **about):
     global saves
-    save(*arguments)
+    save(*arguments, **about)
     saves -= 1
     if saves == 0:
         os.kill(os.getpid(), signal.SIGKILL)
@@ -169,6 +169,26 @@ def test_killed_and_resumed_equals_undisturbed_bit_for_bit(runs):
     assert undisturbed.wait() == 0
     resumed, whole = (sw.run(eval(LONG), runs=r).trajectory for r in (runs, runs.parent / "undisturbed"))
     xr.testing.assert_identical(resumed, whole)
+
+
+@pytest.mark.parametrize("step, again", [("store", True), ("finish", False)])
+def test_killed_while_a_group_is_stored_its_blocks_stay_in_company(runs, monkeypatch, step, again):
+    grid = sw.Study("x", "", small.plan(width=4, steps=100, seeds=3), {"learning_rate": (0.01, 0.02, 0.03)})
+    undisturbed, whole, calls = sw.run(grid, runs=runs.parent / "undisturbed"), getattr(Block, step), []
+
+    def second_kills(*arguments):
+        calls.append(step)
+        if len(calls) == 2:
+            raise SystemExit("killed")
+        return whole(*arguments)
+
+    monkeypatch.setattr(Block, step, second_kills)
+    with pytest.raises(SystemExit):
+        sw.run(grid, runs=runs)
+    monkeypatch.setattr(Block, step, whole)
+    notes = Notes()
+    xr.testing.assert_identical(sw.run(grid, runs=runs, progress=notes), undisturbed)
+    assert bool(sum(notes.chunks)) == again and notes.begun == [f"mixture.joint ({9 if again else 6} seeds)"]
 
 
 def test_two_processes_share_the_work(runs):

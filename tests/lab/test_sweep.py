@@ -12,6 +12,7 @@ from stagewise.cli import main
 from stagewise.lab import axes, sweep
 from stagewise.lab.api import sweep_from
 from stagewise.lab.engines import InProcess
+from stagewise.lab.recorded import Recorded
 from stagewise.papers.mixture.experiments import JointTraining
 from tests.lab.test_runs import Notes
 
@@ -189,7 +190,7 @@ def test_cells_of_different_length_end_where_they_end(runs, tmp_path):
 def test_a_setting_named_like_something_recorded_has_a_name_of_its_own():
     trajectory = xr.Dataset({"signal": (("seed", "record"), np.ones((2, 3)))}, {"seed": [0, 1], "record": np.arange(3)})
     grid = sw.Sweep("parity.three_steps", {"signal": (40.0, 60.0)}).grid
-    found = grid.gather([trajectory, trajectory])
+    found = grid.gather([Recorded.of(trajectory)] * 2)
     assert found.sizes["swept_signal"] == 2 and found.signal.dims == ("swept_signal", "seed", "record") and found.attrs["swept"] == "swept_signal"
 
 
@@ -200,9 +201,10 @@ def test_cells_that_are_alike_are_stacked_as_xarray_would_join_them(runs):
     cells = [found.sel(learning_rate=rate, width=width, drop=True).drop_vars("missing") for rate in found.learning_rate.values for width in found.width.values]
     cells = [cell.assign_coords(time=(("seed", "record"), np.full((2, cell.sizes["record"]), float(n)))) for n, cell in enumerate(cells)]  # times of their own
     named = {name: found[name].values.tolist() for name in OVER}
-    assert gather.alike(cells)
-    xr.testing.assert_identical(gather.stacked(named, cells), gather.joined(named, cells))
-    assert not gather.alike([cells[0], cells[1].isel(record=slice(3))]) and not gather.alike([cells[0], cells[1].assign_coords(seed=[5, 6])])
+    plain = [Recorded.of(cell) for cell in cells]
+    assert gather.alike(plain)
+    xr.testing.assert_identical(gather.stacked(named, plain), gather.joined(named, cells))
+    assert not gather.alike([plain[0], Recorded.of(cells[1].isel(record=slice(3)))]) and not gather.alike([plain[0], Recorded.of(cells[1].assign_coords(seed=[5, 6]))])
 
 
 class Killed(BaseException):
@@ -346,3 +348,21 @@ def test_a_pool_gives_the_same_bits_and_survives_a_worker(runs, tmp_path):
     subprocess.run([*words, "--runs", tmp_path / "plain"], check=True, capture_output=True)
     subprocess.run([*words, "--runs", runs, "--engine", "pool", "--workers", "2"], check=True, capture_output=True)
     assert same(runs, tmp_path / "plain")
+
+
+def test_claims_are_reproduced_by_a_pool_as_in_process(runs, tmp_path):
+    here, there = (sw.reproduce("mixture.fig1a", runs=runs / where, engine=engine) for where, engine in (("here", "process"), ("there", "pool")))
+    assert [entry.verdict.outcome for entry in here.entries] == [entry.verdict.outcome for entry in there.entries]
+    assert {path.parent.name for path in (runs / "here").glob("*/*/*/result.json")} == {path.parent.name for path in (runs / "there").glob("*/*/*/result.json")}
+    with pytest.raises(sw.Refused, match="workers are those of the pool"):
+        sw.reproduce("mixture.fig1a", runs=runs, workers=2)
+
+
+def test_a_claim_whose_run_fails_in_a_pool_is_not_judged(runs, monkeypatch):
+    class Breaks:
+        def run(self, groups, root, progress, fail_fast):
+            groups[0][0].fail("ValueError: no such thing\n\nand more")
+
+    monkeypatch.setattr("stagewise.lab.engines.engine", lambda *_: Breaks())
+    with pytest.raises(sw.Refused, match="ValueError: no such thing; the same command"):
+        sw.reproduce("mixture.fig1a", runs=runs, engine="pool")

@@ -15,15 +15,19 @@ def add_options(sub: argparse.ArgumentParser) -> None:
     sub.add_argument("--set", action="append", default=[], metavar="SETTING=VALUE", help="a setting that all jobs share")
     sub.add_argument("--seeds", type=int, help="seeds of every job")
     sub.add_argument("--file", type=Path, help="read the sweep from a TOML file instead")
-    sub.add_argument("--engine", default="process", help="process (default), pool (the cores of this machine) or ray (a cluster)")
-    sub.add_argument("--workers", type=int, help="of the pool (default: one a core)")
-    sub.add_argument("--address", help="of the Ray cluster, host:port (default: Ray on this machine)")
+    add_engine(sub)
     sub.add_argument("--lanes", type=int, help="seeds, over all jobs of a group, that run as one program (default: as many as are worth it)")
     sub.add_argument("--dry-run", action="store_true", help="show the plan and an estimate of its time, and run nothing")
     sub.add_argument("--fail-fast", action="store_true", help="stop at the first job that fails")
     sub.add_argument("--retry", action="store_true", help="try failed jobs again")
     sub.add_argument("--yes", action="store_true", help="even if it is a million jobs")
     sub.add_argument("--out", type=Path, help="write the results as .nc, .parquet or .csv")
+
+
+def add_engine(sub: argparse.ArgumentParser) -> None:
+    sub.add_argument("--engine", default="process", help="process (default), pool (the cores of this machine) or ray (a cluster)")
+    sub.add_argument("--workers", type=int, help="of the pool (default: one a core)")
+    sub.add_argument("--address", help="of the Ray cluster, host:port (default: Ray on this machine)")
 
 
 def act(options) -> int:

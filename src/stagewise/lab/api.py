@@ -46,7 +46,7 @@ def run(what: Experiment | Study | Grid | str, preset: str | None = None, *, run
         return run_all([chosen], root, progress)[chosen]
     cells = [cell for _, cell in chosen.cells()]
     done = run_all(cells, root, progress)
-    return chosen.gather([done[cell].trajectory for cell in cells])
+    return chosen.gather([done[cell].recorded for cell in cells])
 
 
 def _chosen(what: Any, preset: str | None, changes: dict[str, Any]) -> Experiment | Grid:
@@ -109,24 +109,26 @@ def claims_named(name: str) -> list[Claim]:
 
 
 def reproduce(name: str = "all", preset: str = "quick", *, out: Path | str | None = None, runs: Path | str | None = None,
-              progress: Silent = Silent(), stored_only: bool = False) -> Reproduction:  # fmt: skip
+              progress: Silent = Silent(), stored_only: bool = False, engine: str = "process", workers: int | None = None, address: str | None = None) -> Reproduction:  # fmt: skip
     """Judge the claims of a paper, one claim, or all, and write `ledger.json`, `report.html` and the figures.
 
     What is stored is not run again; with `stored_only`, nothing is, and missing runs are refused. Of a single claim, only
-    those figures are drawn that need no further runs."""
+    those figures are drawn that need no further runs. `engine` says where: here, in a `pool` of processes, or on `ray`."""
     check_preset(preset)
     claims = claims_named(name)
     root = make_folder(Path(runs) if runs else runs_root())
     target = make_folder(Path(out) if out else root / "reports" / f"{name}.{preset}")
+    from stagewise.lab import engines
     from stagewise.lab.engine import run_all
     from stagewise.lab.ledger import judge_all, to_json
     from stagewise.lab.report import write
 
+    found = engines.engine(engine, workers, address)
     experiments, figures = wanted(claims, preset)
     if stored_only:
         missing = sum(not all(block.finished for block in blocks(e, root)) for e in dict.fromkeys(experiments))
         require(not missing, f"{missing} of the runs are not stored yet: `stagewise reproduce {name} --preset {preset}` makes them")
-    done = run_all(experiments, root, progress)
+    done = run_all(experiments, root, progress, found if engine != "process" else None)
     entries = judge_all(claims, preset, root, done)
     write_json(target / "ledger.json", to_json(entries))
     return Reproduction(entries, target / "ledger.json", write(_papers_of(claims), entries, figures, preset, done, target))
@@ -295,8 +297,6 @@ def engine_for(chosen: Sweep, name: str, workers: int | None, address: str | Non
     from stagewise.lab.engines import engine
 
     require(lanes is None or lanes >= 1, f"a group has at least one lane, not {lanes} (set --lanes)")
-    require(workers is None or name == "pool", "workers are those of the pool (set --engine pool)")
-    require(address is None or name == "ray", "an address is that of a Ray cluster (set --engine ray)")
     found = engine(name, workers, address)
     if lanes is None and name != "process":
         lanes = max(1, -(-chosen.jobs * chosen.cells[0].lanes // found.workers))

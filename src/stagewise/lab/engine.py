@@ -8,7 +8,7 @@ import time
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Iterable, Mapping, Sequence
 
 import jax
 import numpy as np
@@ -18,15 +18,19 @@ from stagewise.errors import require
 from stagewise.lab import interrupt
 from stagewise.lab.experiment import Experiment
 from stagewise.lab.files import load_arrays
-from stagewise.lab.jobs import Group, jobs_of
-from stagewise.lab.netcdf import Variables, encode
+from stagewise.lab.jobs import Group, Jobs, jobs_of
+from stagewise.lab.netcdf import encode
 from stagewise.lab.progress import Silent
+from stagewise.lab.recorded import Recorded, Variables, one_after_another
 from stagewise.lab.runs import Block, blocks
 from stagewise.training.program import Program, Records
 
+if TYPE_CHECKING:
+    from stagewise.lab.engines import Engine
+
 SECONDS_BETWEEN_CHECKPOINTS = float(os.environ.get("STAGEWISE_CHECKPOINT_SECONDS", "5"))
 SECONDS_BETWEEN_WORDS = 1.0
-SHARE_OF_TIME = 0.05  # that writing checkpoints may take
+SHARE_OF_TIME = 0.05  # that writing checkpoints may take, and words of progress
 
 
 @dataclass(frozen=True)
@@ -34,8 +38,12 @@ class Run:
     """A finished experiment: its trajectory, and the trained model of any seed."""
 
     experiment: Experiment
-    trajectory: xr.Dataset
+    recorded: Recorded
     blocks: tuple[Block, ...]
+
+    @property
+    def trajectory(self) -> xr.Dataset:
+        return self.recorded.dataset
 
     def model(self, seed: int = 0):
         """The trained model of one seed, ready to call."""
@@ -63,12 +71,23 @@ class Runs(dict[Experiment, Run]):
         self.gathered: dict[tuple[Experiment, ...], xr.Dataset] = {}
 
 
-def run_all(experiments: Iterable[Experiment], root: Path, progress: Silent = Silent()) -> Runs:
-    """Run what is not stored yet, side by side where only numbers differ, and load everything."""
+def run_all(experiments: Iterable[Experiment], root: Path, progress: Silent = Silent(), elsewhere: Engine | None = None) -> Runs:
+    """Run what is not stored yet, side by side where only numbers differ, here or by an engine, and load everything."""
     jobs, fresh = jobs_of(experiments, root, progress), {}
-    for group in jobs.groups:
-        fresh |= {folder: labelled(recorded) for folder, recorded in compute(group, progress).items()}
+    if elsewhere:
+        _run_elsewhere(jobs, root, progress, elsewhere)
+    else:
+        for group in jobs.groups:
+            fresh |= compute(group, progress)
     return Runs({experiment: load_run(experiment, parts, fresh) for experiment, parts in jobs.blocks.items()})
+
+
+def _run_elsewhere(jobs: Jobs, root: Path, progress: Silent, engine: Engine) -> None:
+    """By an engine, all or nothing: what is judged must be there."""
+    if jobs.groups:
+        engine.run(jobs.groups, root, progress, fail_fast=True)
+    reasons = [f"{block.folder} failed: {reason.splitlines()[0]}" for block in jobs.missing if (reason := block.failure)]
+    require(not reasons, f"{reasons[0] if reasons else ''}; the same command tries it again, and goes on")
 
 
 def stored_runs(experiments: Iterable[Experiment], root: Path) -> Runs:
@@ -76,12 +95,11 @@ def stored_runs(experiments: Iterable[Experiment], root: Path) -> Runs:
     return Runs({experiment: load_run(experiment, blocks(experiment, root)) for experiment in dict.fromkeys(experiments)})
 
 
-def load_run(experiment: Experiment, parts: Sequence[Block], fresh: Mapping[Path, xr.Dataset] = {}) -> Run:
+def load_run(experiment: Experiment, parts: Sequence[Block], fresh: Mapping[Path, Recorded] = {}) -> Run:
     """The run in these blocks; what was computed just now is not read back."""
     parts = [part for part in parts if part.first < experiment.lanes]
-    read = [fresh[part.folder] if part.folder in fresh else part.trajectory() for part in parts]
-    trajectory = xr.concat(read, "seed", join="exact", combine_attrs="override") if len(read) > 1 else read[0]
-    return Run(experiment, trajectory.isel(seed=slice(experiment.lanes)), tuple(parts))
+    whole = one_after_another([fresh[part.folder] if part.folder in fresh else part.recorded() for part in parts])
+    return Run(experiment, whole if whole.seeds == experiment.lanes else whole.at_seeds(np.arange(experiment.lanes)), tuple(parts))
 
 
 def compute(group: Group, progress: Silent) -> dict[Path, Recorded]:
@@ -103,11 +121,15 @@ def compute(group: Group, progress: Silent) -> dict[Path, Recorded]:
 
 
 def _compute_locked(program: Program, group: Group, progress: Silent) -> dict[Path, Recorded]:
+    if all(block.stored for block in group):  # and the process was killed before it could say so of all
+        for block in group:
+            block.finish()
+        return {}
     for block in group:
         block.prepare(like=group[0])
     state, kept, chunk, spent = _resume(program, group, progress)
     lanes = [block.last - block.first for block in group]
-    saved, told, wait = (started := time.monotonic()), started, SECONDS_BETWEEN_CHECKPOINTS
+    started, saving, telling = time.monotonic(), Pace(SECONDS_BETWEEN_CHECKPOINTS), Pace(SECONDS_BETWEEN_WORDS)
     progress.resume(chunk)
     try:
         while chunk < program.chunks and not program.finished(state):
@@ -117,28 +139,43 @@ def _compute_locked(program: Program, group: Group, progress: Silent) -> dict[Pa
             state, kept, chunk = jax.tree.map(np.asarray, advanced), [*kept, records], chunk + 1
             stage, steps = program.describe(chunk - 1)
             progress.advance(stage, steps * sum(lanes), (now := time.monotonic()) - before)
-            if now - told > SECONDS_BETWEEN_WORDS:
+            if telling.due():
                 for block in group:
                     block.tell(chunk, program.chunks, stage, steps * sum(lanes) / (now - before))
-                told = now
-            if now - saved > wait:
+                telling.done()
+            if saving.due():
                 _checkpoint(group, lanes, state, kept, chunk, spent + now - started)
-                saved = time.monotonic()
-                wait = max(SECONDS_BETWEEN_CHECKPOINTS, (saved - now) / SHARE_OF_TIME)
+                saving.done()
     except KeyboardInterrupt:
         if kept:
             _checkpoint(group, lanes, state, kept, chunk, spent + time.monotonic() - started)
         raise
     seconds = spent + time.monotonic() - started
-    if len(group) > 1:  # a kill between two blocks must not leave the second to be run again in other company
-        _checkpoint(group, lanes, state, kept, chunk, seconds, lasting=False)
     records = {name: _at_full_length(np.concatenate([part[name] for part in kept], 1), program.records) for name in kept[0]}
     outcomes, final, labels, fresh = program.outcomes(state), _flatten(program.final(state)), program.labels(), {}
     for block, lane in zip(group, _lanes(lanes)):
         mine, ended, last = ({name: array[lane] for name, array in part.items()} for part in (records, outcomes, final))
         fresh[block.folder] = label(program, labels, mine, ended, block)
-        block.finish(fresh[block.folder].encoded(), last, seconds / len(group))
+        block.store(encode(fresh[block.folder]), last, seconds / len(group))
+    for block in group:  # not before all are stored: a kill in between must not leave a block to be run again in other company
+        block.finish()
     return fresh
+
+
+class Pace:
+    """Says when something is to be done again: not too soon, and not so often that it takes more than its share of the time."""
+
+    def __init__(self, seconds: float):
+        self.seconds = self.wait = seconds
+        self.last = self.began = time.monotonic()
+
+    def due(self) -> bool:
+        self.began = time.monotonic()
+        return self.began - self.last > self.wait
+
+    def done(self) -> None:
+        self.last = time.monotonic()
+        self.wait = max(self.seconds, (self.last - self.began) / SHARE_OF_TIME)
 
 
 def _at_full_length(array: np.ndarray, records: int) -> np.ndarray:
@@ -163,12 +200,12 @@ def _resume(program: Program, group: list[Block], progress: Silent):
     return jax.tree.map(lambda *leaves: np.concatenate(leaves), *parts), [], 0, 0.0
 
 
-def _checkpoint(group, lanes, state, kept, chunk, seconds, lasting: bool = True) -> None:
+def _checkpoint(group, lanes, state, kept, chunk, seconds) -> None:
     """Save state and records so far, a file a block, each written whole."""
     records = {f"record/{name}": np.concatenate([part[name] for part in kept], axis=1) for name in kept[0]}
     arrays = _flatten(state) | records
     for block, lane in zip(group, _lanes(lanes)):
-        block.save_checkpoint({name: array[lane] for name, array in arrays.items()}, chunk, seconds / len(group), lasting)
+        block.save_checkpoint({name: array[lane] for name, array in arrays.items()}, chunk, seconds / len(group))
 
 
 def so_far(block: Block) -> xr.Dataset | None:
@@ -183,20 +220,7 @@ def so_far(block: Block) -> xr.Dataset | None:
         return None
     program, there = block.experiment.program(), next(iter(found.values())).shape[1]
     whole = {name: _at_full_length(array, program.records) for name, array in found.items()}
-    return labelled(label(program, program.labels(), whole, {}, block)).isel(record=slice(there))
-
-
-@dataclass(frozen=True)
-class Recorded:
-    """What a block recorded, with names for its dimensions: variables and coordinates, each (dimensions, values), and what is said about them."""
-
-    variables: Variables
-    coords: Variables
-    about: Mapping[str, str]
-
-    def encoded(self) -> bytes:
-        """As a netCDF file."""
-        return encode(self.variables, self.coords, self.about)
+    return label(program, program.labels(), whole, {}, block).dataset.isel(record=slice(there))
 
 
 def label(program: Program, labels: Variables, records: Records, outcomes: Records, block: Block) -> Recorded:
@@ -208,11 +232,6 @@ def label(program: Program, labels: Variables, records: Records, outcomes: Recor
         coords["time"] = recorded.pop("time")
     ended = {name: (("seed", *dims[name]), array) for name, array in outcomes.items()}
     return Recorded(recorded | ended, coords, {"experiment": block.experiment.name, "settings": json.dumps(block.experiment.stored())})
-
-
-def labelled(recorded: Recorded) -> xr.Dataset:
-    """The same as a dataset."""
-    return xr.Dataset(dict(recorded.variables), dict(recorded.coords), dict(recorded.about))
 
 
 def _lanes(sizes: Sequence[int]) -> list[slice]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar, Mapping
 
 from stagewise.errors import Refused, nearest, require
@@ -72,7 +73,7 @@ class Experiment:
         del settings["seeds"]
         return settings
 
-    @property
+    @cached_property
     def digest(self) -> str:
         return digest(self.stored())
 

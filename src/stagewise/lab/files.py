@@ -5,8 +5,9 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-import tempfile
+import secrets
 from pathlib import Path
+from stat import S_ISREG
 from typing import TYPE_CHECKING, Any, Callable, Mapping
 
 from stagewise.errors import Refused
@@ -28,11 +29,9 @@ def write(path: Path, fill: bytes | Callable[[Path], None], lasting: bool = True
 
     What is `lasting` outlives a power failure too; the rest is soon made again."""
     try:
-        handle, name = tempfile.mkstemp(prefix=f".{path.name}.", suffix=".part", dir=path.parent)
-        beside = Path(name)
+        beside = path.with_name(f".{path.name}.{secrets.token_hex(6)}.part")
         try:
-            os.fchmod(handle, 0o666 & ~_umask())
-            with open(handle, "r+b") as opened:
+            with open(beside, "x+b") as opened:
                 if isinstance(fill, bytes):
                     opened.write(fill)
                     opened.flush()
@@ -43,8 +42,9 @@ def write(path: Path, fill: bytes | Callable[[Path], None], lasting: bool = True
                 if lasting:
                     os.fsync(opened.fileno())
             os.replace(beside, path)
-        finally:
+        except BaseException:
             beside.unlink(missing_ok=True)
+            raise
         return content
     except OSError as error:
         raise Refused(f"cannot write {path}: {error.strerror or error}; what was finished before is kept") from error
@@ -68,15 +68,23 @@ def write_json(path: Path, value: Any, lasting: bool = True) -> str:
 def read_json(path: Path) -> Any:
     """What a JSON file holds; Damaged if it is none, or holds what we never write: NaN, infinities, no end of brackets."""
     try:
-        if path.exists() and not path.is_file():
-            raise ValueError("it is not a file")  # one could wait for ever at a pipe
-        return json.loads(path.read_bytes(), parse_constant=_no_number)
+        with open(path, "rb", opener=_at_once) as opened:
+            if not S_ISREG(os.fstat(opened.fileno()).st_mode):
+                raise ValueError("it is not a file")
+            return _JSON.decode(opened.read().decode())
     except (OSError, ValueError, RecursionError) as error:
         raise Damaged(f"{path} cannot be read: {error}") from error
 
 
+def _at_once(path: str, flags: int) -> int:
+    return os.open(path, flags | os.O_NONBLOCK)  # one could wait for ever at a pipe
+
+
 def _no_number(name: str) -> None:
     raise ValueError(f"{name} is not a number")
+
+
+_JSON = json.JSONDecoder(parse_constant=_no_number)
 
 
 def save_arrays(path: Path, arrays: Mapping[str, np.ndarray], about: Mapping[str, str], lasting: bool = True) -> str:
@@ -131,9 +139,3 @@ def _digest_of(arrays: Mapping[str, np.ndarray], about: Mapping[str, str]) -> st
     for name in sorted(arrays):
         whole.update(f"{name}{arrays[name].dtype}{arrays[name].shape}".encode() + arrays[name].tobytes())
     return whole.hexdigest()
-
-
-def _umask() -> int:
-    current = os.umask(0)
-    os.umask(current)
-    return current

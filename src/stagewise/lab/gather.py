@@ -8,58 +8,69 @@ import numpy as np
 import xarray as xr
 
 from stagewise.errors import require
+from stagewise.lab.recorded import Recorded
 
 
-def gather(axes: Mapping[str, Sequence[Any]], trajectories: Sequence[xr.Dataset | None]) -> xr.Dataset:
-    """One dataset with the axes as leading dimensions; the trajectories come in row-major order, None where a job failed. An axis that is called like
+def gather(axes: Mapping[str, Sequence[Any]], recorded: Sequence[Recorded | None]) -> xr.Dataset:
+    """One dataset with the axes as leading dimensions, from what was recorded in row-major order, None where a job failed. An axis that is called like
     something recorded becomes `swept_` and its name.
 
     Where cells differ in shape (more groups, more signals), missing entries are NaN; so is all of a failed cell, which `missing` marks."""
-    cells = _marked(trajectories) if any(one is None for one in trajectories) else list(trajectories)
-    taken = {str(name) for one in cells for name in (*one.variables, *one.dims)}
+    there = [one for one in recorded if one is not None]
+    require(there != [], "every job of the sweep is missing, so there is nothing to gather")
+    taken = {name for one in there for part in (one.variables, one.coords) for name, (dims, _) in part.items() for name in (name, *dims)}
     named = {f"swept_{name}" if name in taken else name: _labels(values) for name, values in axes.items()}
-    return (stacked(named, cells) if alike(cells) else joined(named, cells)).assign_attrs(swept=" ".join(named))
+    whole = stacked(named, there) if len(there) == len(recorded) and alike(there) else joined(named, _marked(recorded))
+    return whole.assign_attrs(swept=" ".join(named))
 
 
 def _labels(values: Sequence[Any]) -> list[Any]:
     return list(values) if all(isinstance(v, (int, float)) for v in values) else [str(v) for v in values]
 
 
-def _marked(trajectories: Sequence[xr.Dataset | None]) -> list[xr.Dataset]:
-    """Failed cells as NaN in the shape of one that is there, their own times too."""
-    there = next((one for one in trajectories if one is not None), None)
-    require(there is not None, "every job of the sweep is missing, so there is nothing to gather")
+def _marked(recorded: Sequence[Recorded | None]) -> list[xr.Dataset]:
+    """Cells as datasets; failed ones as NaN in the shape of one that is there, their own times too."""
+    if all(one is not None for one in recorded):
+        return [one.dataset for one in recorded]
+    there = next(one.dataset for one in recorded if one is not None)
     own = {name: values for name, values in there.coords.items() if "seed" in values.dims and name != "seed"}
     nothing = there.map(_blank).assign_coords({name: _blank(values) for name, values in own.items()})
-    return [(nothing if one is None else one).assign(missing=one is None) for one in trajectories]
+    return [(nothing if one is None else one.dataset).assign(missing=one is None) for one in recorded]
 
 
 def _blank(values: xr.DataArray) -> xr.DataArray:
     return xr.full_like(values, np.nan, dtype=float if values.dtype.kind in "biuf" else object)
 
 
-def alike(cells: Sequence[xr.Dataset]) -> bool:
+def alike(cells: Sequence[Recorded]) -> bool:
     """Whether cells have the same variables in the same shapes, and the same labels along them."""
-    first = cells[0]
-    shapes = {name: (values.dims, values.shape) for name, values in first.variables.items()}
-    labels = {name: first[name].values for name in first.dims if name in first.coords}
-    return all(
-        {name: (values.dims, values.shape) for name, values in one.variables.items()} == shapes and all(np.array_equal(one[name].values, found) for name, found in labels.items())
-        for one in cells[1:]
-    )  # fmt: skip
+    first, shapes = cells[0], _shapes(cells[0])
+    labels = [name for name, (dims, _) in first.coords.items() if dims == (name,)]
+    return all(_shapes(one) == shapes and all(np.array_equal(one.coords[name][1], first.coords[name][1]) for name in labels) for one in cells[1:])
 
 
-def stacked(named: Mapping[str, list], cells: Sequence[xr.Dataset]) -> xr.Dataset:
+def _shapes(one: Recorded) -> list[dict[str, tuple]]:
+    return [{name: (dims, values.shape) for name, (dims, values) in part.items()} for part in (one.variables, one.coords)]
+
+
+def stacked(named: Mapping[str, list], cells: Sequence[Recorded]) -> xr.Dataset:
     """The same as `joined` for cells that are alike, at a hundredth of its cost."""
     first, sizes = cells[0], tuple(len(values) for values in named.values())
 
-    def together(name: str) -> tuple[tuple[str, ...], np.ndarray]:
-        whole = np.stack([one.variables[name].values for one in cells])
-        return (*named, *first.variables[name].dims), whole.reshape(*sizes, *whole.shape[1:])
+    def together(dims: tuple[str, ...], arrays: list[np.ndarray]) -> tuple[tuple[str, ...], np.ndarray]:
+        return (*named, *dims), np.stack(arrays).reshape(*sizes, *arrays[0].shape)
 
-    shared = {name for name, values in first.coords.items() if name in first.dims or all(values.variable.equals(one.variables[name]) for one in cells[1:])}
-    coords = {name: first.variables[name] if name in shared else together(name) for name in first.coords}
-    return xr.Dataset({name: together(name) for name in first.data_vars}, coords | dict(named), first.attrs)
+    def own(name: str) -> bool:
+        dims, values = first.coords[name]
+        return dims != (name,) and not all(_same(one.coords[name][1], values) for one in cells[1:])
+
+    variables = {name: together(dims, [one.variables[name][1] for one in cells]) for name, (dims, _) in first.variables.items()}
+    coords = {name: together(found[0], [one.coords[name][1] for one in cells]) if own(name) else found for name, found in first.coords.items()}
+    return xr.Dataset(variables, coords | dict(named), first.about)
+
+
+def _same(one: np.ndarray, other: np.ndarray) -> bool:
+    return np.array_equal(one, other, equal_nan=one.dtype.kind == "f")
 
 
 def joined(named: Mapping[str, list], cells: Sequence[xr.Dataset]) -> xr.Dataset:

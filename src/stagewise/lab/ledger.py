@@ -116,7 +116,7 @@ def given(need: Any, runs: Runs) -> Any:
     if isinstance(need, Grid):
         cells = tuple(experiment for _, experiment in need.cells())
         if cells not in runs.gathered:
-            runs.gathered[cells] = need.gather([runs[experiment].trajectory for experiment in cells])
+            runs.gathered[cells] = need.gather([runs[experiment].recorded for experiment in cells])
         return runs.gathered[cells]
     return need
 

@@ -4,41 +4,46 @@ from __future__ import annotations
 
 from io import BytesIO
 from pathlib import Path
-from typing import Any, Mapping
+from typing import Any
 
 import numpy as np
-import xarray as xr
 from scipy.io import netcdf_file
 
-Variables = Mapping[str, tuple[tuple[str, ...], np.ndarray]]
+from stagewise.lab.recorded import Recorded
 
 
-def encode(variables: Variables, coords: Variables, about: Mapping[str, str]) -> bytes:
-    """A dataset as xarray would write it: variables and coordinates by name, each with its dimensions; `about` are its attributes."""
-    held = BytesIO()
+def encode(recorded: Recorded) -> bytes:
+    """What was recorded, as xarray would write it."""
+    held = _Held()
     file = netcdf_file(held, "w", version=2)
-    for name, value in about.items():
+    for name, value in recorded.about.items():
         setattr(file, name, value.encode())
-    labels = [name for name, (dims, _) in coords.items() if dims != (name,)]
+    labels = [name for name, (dims, _) in recorded.coords.items() if dims != (name,)]
     if labels:
         file.coordinates = " ".join(labels).encode()  # so that they are read as coordinates
-    for name, (dims, array) in {**coords, **variables}.items():
+    for name, (dims, array) in {**recorded.coords, **recorded.variables}.items():
         _write(file, name, dims, np.asarray(array))
-    file.flush()
-    content = held.getvalue()
     file.close()
-    return content
+    return held.content
 
 
-def read(path: Path) -> xr.Dataset:
-    """The dataset in a file, as xarray would read it."""
+class _Held(BytesIO):
+    """Bytes that outlive their file's end, at which scipy writes them."""
+
+    def close(self) -> None:
+        self.content = self.getvalue()
+        super().close()
+
+
+def read(path: Path) -> Recorded:
+    """What is in a file, as xarray would read it."""
     with netcdf_file(path, mmap=False) as file:
         about = {name: value.decode() if isinstance(value, bytes) else value for name, value in file._attributes.items()}
         labels = {about.pop("coordinates", "")} | {variable._attributes.get("coordinates", b"").decode() for variable in file.variables.values()}
         found = {name: _read(variable) for name, variable in file.variables.items()}
     named = set(" ".join(labels).split())
     coords = {name: found.pop(name) for name in list(found) if name in named or found[name][0] == (name,)}
-    return xr.Dataset(found, coords, about)
+    return Recorded(found, coords, about)
 
 
 def _read(variable: Any) -> tuple[tuple[str, ...], np.ndarray]:

@@ -13,6 +13,7 @@ import sys
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime, timezone
+from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Iterator
 
@@ -24,10 +25,12 @@ from stagewise.lab.settings import from_json
 
 if TYPE_CHECKING:
     import numpy as np
-    import xarray as xr
+
+    from stagewise.lab.recorded import Recorded
 
 FORMAT = 1
 FINAL = "final"  # instead of a chunk, in the checkpoint of a finished run: the state without its records
+FILES = ("config.json", "environment.json", "trajectory.nc", "checkpoint.safetensors")  # of a finished run, besides its result
 _BLOCK = re.compile(r"seeds-(\d+)-(\d+)\.([0-9a-f]{8})$")
 
 
@@ -38,12 +41,14 @@ def runs_root() -> Path:
 
 def code_of(experiment: type[Experiment]) -> str:
     """Digest of the code behind an experiment; its neighbours in the same file do not count."""
-    module = sys.modules[experiment.__module__]
-    others = {
-        name for name, value in vars(module).items()
-        if isinstance(value, type) and issubclass(value, Experiment) and value not in experiment.__mro__
-    }  # fmt: skip
-    return code_digest(experiment.__module__, frozenset(others), FORMAT)
+    return code_digest(experiment.__module__, _neighbours(experiment), FORMAT)
+
+
+@lru_cache(maxsize=None)
+def _neighbours(experiment: type[Experiment]) -> frozenset[str]:
+    """The other experiments of its module."""
+    there = vars(sys.modules[experiment.__module__]).items()
+    return frozenset(name for name, value in there if isinstance(value, type) and issubclass(value, Experiment) and value not in experiment.__mro__)
 
 
 @dataclass(frozen=True)
@@ -71,7 +76,7 @@ class Block:
         else:
             write(self.folder / "environment.json", (like.folder / "environment.json").read_bytes(), lasting=False)
 
-    def save_checkpoint(self, arrays: dict[str, np.ndarray], chunk: int | str, seconds: float, lasting: bool = True) -> str:
+    def save_checkpoint(self, arrays: dict[str, np.ndarray], chunk: int | str, seconds: float, lasting: bool = True, **about: str) -> None:
         """Save the state after `chunk` chunks; the one before stays as `previous.safetensors` until the run is finished.
 
         Blocks that run together save one after another, and a kill may come in between: the state before is one
@@ -79,7 +84,7 @@ class Block:
         path = self.folder / "checkpoint.safetensors"
         if path.exists():
             keep_also(path, self.folder / "previous.safetensors")
-        return save_arrays(path, arrays, {"chunk": str(chunk), "seconds": repr(seconds)}, lasting)
+        save_arrays(path, arrays, {"chunk": str(chunk), "seconds": repr(seconds), **about}, lasting)
 
     def go_back(self, chunk: int) -> None:
         """Make the state after `chunk` the last one saved, if a later one is: its group goes on from there, and the next save must not push it out."""
@@ -112,13 +117,27 @@ class Block:
                     path.replace(path.with_name(f"damaged-{_now()}-{name}"))
         return found
 
-    def finish(self, trajectory: bytes, state: dict[str, np.ndarray], seconds: float) -> None:
-        """Write the trajectory, the final state, and last of all the result. What took less than a second need not outlive a power failure: digests tell."""
-        lasting = seconds >= 1
-        files = {name: sha256((self.folder / name).read_bytes()) for name in ("config.json", "environment.json")}
-        files["trajectory.nc"] = write(self.folder / "trajectory.nc", trajectory, lasting)
-        files["checkpoint.safetensors"] = self.save_checkpoint(state, FINAL, seconds, lasting)
-        write_json(self.folder / "result.json", {"format": FORMAT, "finished": _now(), "seconds": seconds, "files": files}, lasting)
+    def store(self, trajectory: bytes, state: dict[str, np.ndarray], seconds: float) -> None:
+        """Write the trajectory, and the final state with the trajectory's digest. What took less than a second need not outlive a power failure: digests tell."""
+        digest = write(self.folder / "trajectory.nc", trajectory, seconds >= 1)
+        self.save_checkpoint(state, FINAL, seconds, seconds >= 1, trajectory=digest)
+
+    @property
+    def stored(self) -> bool:
+        """Whether a trajectory and its final state are there and whole."""
+        about = header(self.folder / "checkpoint.safetensors")
+        try:
+            return about.get("chunk") == FINAL and self._digests()["trajectory.nc"] == about["trajectory"] and bool(self.final_state())
+        except (OSError, KeyError, Damaged):
+            return False
+
+    def _digests(self) -> dict[str, str]:
+        return {name: sha256((self.folder / name).read_bytes()) for name in FILES}
+
+    def finish(self) -> None:
+        """Write the result, last of all."""
+        seconds = float(header(self.folder / "checkpoint.safetensors")["seconds"])
+        write_json(self.folder / "result.json", {"format": FORMAT, "finished": _now(), "seconds": seconds, "files": self._digests()}, seconds >= 1)
         for name in ("previous.safetensors", "progress.json", "failed.json", "alone.json"):
             (self.folder / name).unlink(missing_ok=True)
 
@@ -175,7 +194,7 @@ class Block:
         self.folder.rename(aside)
         return aside
 
-    def trajectory(self) -> xr.Dataset:
+    def recorded(self) -> Recorded:
         from stagewise.lab.netcdf import read
 
         return read(self.folder / "trajectory.nc")

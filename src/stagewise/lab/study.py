@@ -61,11 +61,11 @@ class Grid:
         """Dimension name (the last part of the path) -> its values."""
         return {path.rpartition(".")[2]: values for path, values in self.over.items()}
 
-    def gather(self, trajectories: Sequence[Any]):
-        """One dataset with the swept settings as leading dimensions; the trajectories come in the order of `cells`, None where a job failed."""
+    def gather(self, recorded: Sequence[Any]):
+        """One dataset with the swept settings as leading dimensions, from what each of `cells` recorded, None where a job failed."""
         from stagewise.lab.gather import gather
 
-        return gather(self.axes, trajectories)
+        return gather(self.axes, recorded)
 
 
 NOT_YET = object()

@@ -200,14 +200,16 @@ def run(planned: Planned, root: Path, engine, progress: Silent = Silent(), fail_
 
 def gather(planned: Planned):
     """The results as one dataset with the swept settings as dimensions. What is missing is marked, never left out."""
+    import numpy as np
+
     from stagewise.lab.engine import load_run
 
     seeds, found = max(cell.lanes for cell in planned.cells), []
     for cell in planned.cells:
         parts = [part for part in planned.jobs.blocks[cell] if part.first < cell.lanes]
-        whole = load_run(cell, parts).trajectory if all(part.finished for part in parts) else None
+        whole = load_run(cell, parts).recorded if all(part.finished for part in parts) else None
         if whole is not None and cell.lanes < seeds:  # nothing is random there: one run stands for all seeds
-            whole = whole.isel(seed=[0] * seeds).assign_coords(seed=range(seeds))
+            whole = whole.at_seeds(np.zeros(seeds, int))
         found.append(whole)
     dataset = planned.sweep.grid.gather(found)
     return dataset if "missing" in dataset else dataset.assign(missing=False)

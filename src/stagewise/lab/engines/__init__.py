@@ -8,7 +8,7 @@ import traceback
 from pathlib import Path
 from typing import Protocol, Sequence
 
-from stagewise.errors import Refused, nearest
+from stagewise.errors import Refused, nearest, require
 from stagewise.lab.jobs import Group
 from stagewise.lab.progress import Silent
 from stagewise.lab.runs import Block
@@ -28,6 +28,8 @@ class Engine(Protocol):
 
 def engine(name: str, workers: int | None = None, address: str | None = None) -> Engine:
     """An engine by its name."""
+    require(workers is None or name == "pool", "workers are those of the pool (set --engine pool)")
+    require(address is None or name == "ray", "an address is that of a Ray cluster (set --engine ray)")
     if name == "pool":
         from stagewise.lab.engines.pool import Pool
 

@@ -16,6 +16,7 @@ from stagewise.errors import Refused
 from stagewise.lab.files import make_folder, write
 from stagewise.lab.jobs import Group, to_json
 from stagewise.lab.progress import Silent
+from stagewise.lab.runs import FILES
 
 TRIES = 5  # after a node is lost
 PATIENCE = 20  # seconds that tasks have to save what they have done
@@ -121,10 +122,10 @@ def _work(stored: list[dict[str, Any]], root: str, token: str, begun: dict[str, 
 
 
 def _left_behind(group: Group) -> dict[str, bytes]:
-    """Checkpoints of an interrupted group, for a node that does not see the folder."""
+    """What an interrupted group has saved, for a node that does not see the folder."""
     found = {}
     for block in group:
-        for name in ("previous.safetensors", "checkpoint.safetensors"):
+        for name in ("previous.safetensors", *FILES):
             if (path := block.folder / name).exists():
                 found["/".join(path.parts[-4:])] = path.read_bytes()
     return found

@@ -75,7 +75,7 @@ def trajectory(block: Block):
     from stagewise.lab.engine import so_far
 
     try:
-        return block.trajectory() if block.finished else so_far(block)
+        return block.recorded().dataset if block.finished else so_far(block)
     except Exception as error:  # whatever a foreign or half-written file does to its reader
         raise Missing(f"{block.folder.name} cannot be read: {error}") from error
 
