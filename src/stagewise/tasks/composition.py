@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from itertools import permutations, product
-from math import factorial, log2
+from math import factorial, log2, log10
 from typing import TYPE_CHECKING, Literal
 
 import numpy as np
@@ -101,7 +101,7 @@ class Composition:
     def population(self) -> Int[np.ndarray, "all level symbol"]:
         """All sequences, where there are few."""
         size = self.population_size
-        require(size <= MOST_LISTED, f"composition: {size:.3g} sequences are too many to list (set --task.levels or --task.symbols)")
+        require(size <= MOST_LISTED, f"composition: 10^{log10(size):.0f} sequences are too many to list (set --task.levels or --task.symbols)")
         each = np.array(list(permutations(range(self.symbols))))
         return each[np.array(list(product(range(len(each)), repeat=self.levels)))]
 

@@ -152,7 +152,7 @@ def _learning(run: xr.Dataset, title: str) -> alt.LayerChart:
 def _passages(runs: dict[str, xr.Dataset]) -> alt.Chart:
     """The share of seeds that have learned the most hops, by step."""
     rows = [{"step": int(step), "share": float(((run.done_at >= 0) & (run.done_at <= step)).mean()), "arm": name} for name, run in runs.items() for step in run.step.values]
-    names = {"sort": list(runs), "legend": alt.Legend(orient="bottom", columns=2, title=None, symbolType="stroke", symbolOpacity=1)}
+    names = {"scale": alt.Scale(domain=list(runs)), "legend": alt.Legend(orient="bottom", columns=2, title=None, symbolType="stroke", symbolOpacity=1)}
     return alt.Chart(pd.DataFrame(rows), title="share of seeds that have learned 4 hops", width=300, height=190).mark_line(interpolate="step-after").encode(
         alt.X("step:Q"), alt.Y("share:Q", title=None, scale=alt.Scale(domain=[0, 1])), alt.Color("arm:N", **names), alt.StrokeDash("arm:N", **names), tooltip=["arm:N", "step:Q", "share:Q"])  # fmt: skip
 
