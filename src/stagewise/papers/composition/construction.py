@@ -35,9 +35,9 @@ class Construction:
         return replace(self, first=self.first.astype(np.float32), scores=[matrix.astype(np.float32) for matrix in self.scores], readout=self.readout.astype(np.float32))
 
     def error(self, labels: Int[np.ndarray, "batch token"], tokens: slice = slice(None)) -> float:
-        """The largest difference to the label's unit vector, over sequences and tokens."""
-        wanted = np.eye(self.readout.shape[1])[labels]
-        return float(np.abs(self.outputs() - wanted)[:, tokens].max())
+        """The largest difference to the label's unit vector, over sequences and tokens, in float32."""
+        wanted = np.eye(self.readout.shape[1], dtype=np.float32)[labels]
+        return float(np.abs(self.in_single_precision().outputs() - wanted)[:, tokens].max())
 
 
 def _checked(hidden: Int[np.ndarray, "level symbol"]) -> tuple[int, int]:

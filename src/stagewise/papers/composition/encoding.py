@@ -102,49 +102,53 @@ class Encoding(Rule):
     def done(self, measured, numbers):
         return measured["accuracy"][-1] >= self.solved
 
-    @partial(jax.jit, static_argnums=0)
     def ends(self, weights, numbers):
         """For every number of hops asked: where each layer looks, and which partial hops can be read off it by a linear map. With readouts the trunk is not told what is asked."""
-        model, hops = self.encoder(weights["model"]), len(self.hops)
-        told = [self.inside(model, numbers, which) for which in range(hops if self.form == "token" else 1)]
-        return {name: jnp.stack([one[name] for one in told] * (hops // len(told))) for name in told[0]}
+        hops, hidden, sigma = len(self.hops), np.asarray(numbers["hidden"]), np.asarray(numbers["tested"])
+        told = [self.inside(weights["model"], hidden, sigma, which) for which in range(hops if self.form == "token" else 1)]
+        return {name: np.stack([one[name] for one in told] * (hops // len(told))) for name in told[0]}
 
-    def inside(self, model: Encoder, numbers, which: int) -> dict[str, Float[Array, "layer _"]]:
-        sigma, ahead = numbers["tested"], 1 if self.form == "token" else 0
+    def inside(self, weights: dict, hidden: Int[np.ndarray, "level symbol"], sigma: Int[np.ndarray, "batch level symbol"], which: int) -> dict[str, Float[np.ndarray, "layer _"]]:
+        states, patterns = jax.tree.map(np.asarray, self.states(weights, sigma, which))
+        ahead = 1 if self.form == "token" else 0
+        goals = np.stack(self.goals(hidden, sigma), -1) + ahead  # [batch, token, target]
+        seen = [np.take_along_axis(pattern[:, :, ahead:], goals[:, None], -1).mean((0, 2)).max(0) for pattern in patterns]
+        on_token = [pattern[:, :, 1:, 0].mean((0, 2)).max() if ahead else np.nan for pattern in patterns]
+        looked = np.concatenate([np.stack(seen), np.stack(on_token)[:, None]], -1)
+        return {"looked": looked, "probed": np.stack([self.probe(state[:, ahead:], hidden, sigma) for state in states])}
+
+    @partial(jax.jit, static_argnums=0)
+    def states(self, weights: dict, sigma: Int[Array, "batch level symbol"], which: Int[Array, ""]) -> tuple[list[Array], list[Array]]:
+        """What passes through the trunk, and the attention of every layer."""
         shown = sigma.reshape(len(sigma), -1)
-        states, patterns = model.trunk.states(self.with_token(shown, jnp.full(len(sigma), which)) if ahead else shown)
-        goals = jnp.stack(self.goals(numbers["hidden"], sigma), -1) + ahead  # [batch, token, target]
-        seen = [jnp.take_along_axis(pattern[:, :, ahead:], goals[:, None], -1).mean((0, 2)).max(0) for pattern in patterns]
-        on_token = [pattern[:, :, 1:, 0].mean((0, 2)).max() if ahead else jnp.nan for pattern in patterns]
-        looked = jnp.concatenate([jnp.stack(seen), jnp.stack(on_token)[:, None]], -1)
-        return {"looked": looked, "probed": jnp.stack([self.probe(state[:, ahead:], numbers["hidden"], sigma) for state in states])}
+        return self.encoder(weights).trunk.states(self.with_token(shown, jnp.full(len(sigma), which)) if self.form == "token" else shown)
 
-    def goals(self, hidden: Int[Array, "level symbol"], sigma: Int[Array, "batch level symbol"]) -> list[Int[Array, "batch token"]]:
+    def goals(self, hidden: Int[np.ndarray, "level symbol"], sigma: Int[np.ndarray, "batch level symbol"]) -> list[Int[np.ndarray, "batch token"]]:
         """The tokens that a token may need to look at: where the hidden permutation leads, then where hops lead, before and after the next hidden one."""
         k, N = self.task.levels, self.task.symbols
-        level = jnp.arange(k)[:, None]
+        level = np.arange(k)[:, None]
 
         def token(symbols, on):
             return ((level + on) % k * N + symbols).reshape(len(sigma), k * N)
 
-        found = [token(jnp.broadcast_to(hidden, sigma.shape), 0)]
+        found = [token(np.broadcast_to(hidden, sigma.shape), 0)]
         for r in PROBED:
             reached = hop(hidden, sigma, r)
-            then = jnp.roll(hidden, -r, axis=0)
-            found += [token(reached, r), token(jnp.take_along_axis(jnp.broadcast_to(then, reached.shape), reached, -1), r)]
+            then = np.roll(hidden, -r, axis=0)
+            found += [token(reached, r), token(np.take_along_axis(np.broadcast_to(then, reached.shape), reached, -1), r)]
         return found
 
-    def probe(self, state: Float[Array, "batch token D"], hidden: Int[Array, "level symbol"], sigma: Int[Array, "batch level symbol"]) -> Float[Array, " hop"]:
+    def probe(self, state: Float[np.ndarray, "batch token D"], hidden: Int[np.ndarray, "level symbol"], sigma: Int[np.ndarray, "batch level symbol"]) -> Float[np.ndarray, " hop"]:
         """Accuracy, on the second half of the sequences, of partial hops read off a layer by a linear map fitted on the first."""
         half = len(state) // 2
-        x = jnp.concatenate([state, jnp.ones((*state.shape[:2], 1), state.dtype)], -1)
+        x = np.concatenate([state, np.ones((*state.shape[:2], 1), state.dtype)], -1)
         found = []
         for r in PROBED:
             wanted = hop(hidden, sigma, r).reshape(len(sigma), -1)
-            rows, aims = x[:half].reshape(-1, x.shape[-1]), jax.nn.one_hot(wanted[:half].reshape(-1), self.task.symbols, dtype=x.dtype)
-            fitted = jnp.linalg.solve(rows.T @ rows + 1e-3 * jnp.eye(x.shape[-1], dtype=x.dtype), rows.T @ aims)
-            found.append((jnp.argmax(x[half:] @ fitted, -1) == wanted[half:]).mean())
-        return jnp.stack(found)
+            rows, aims = x[:half].reshape(-1, x.shape[-1]), np.eye(self.task.symbols, dtype=x.dtype)[wanted[:half].reshape(-1)]
+            fitted = np.linalg.solve(rows.T @ rows + 1e-3 * np.eye(x.shape[-1], dtype=x.dtype), rows.T @ aims)
+            found.append((np.argmax(x[half:] @ fitted, -1) == wanted[half:]).mean())
+        return np.stack(found)
 
     def final(self, state):
         return {"weights": state["weights"]["model"]}
@@ -167,4 +171,4 @@ def _keys(pool: UInt32[Array, "2"], m: Int[Array, ""]) -> tuple[Key[Array, ""], 
 @partial(jax.jit, static_argnums=(0, 2))
 def pooled(task: Composition, pool: UInt32[Array, "2"] | UInt32[np.ndarray, "2"], size: int) -> Int[Array, "size level symbol"]:
     """All sequences of a pool."""
-    return jax.lax.map(lambda m: task.sample(_keys(pool, m)[0], 1)[0], jnp.arange(size), batch_size=256)
+    return jax.lax.map(lambda m: task.sample(_keys(pool, m)[0], 1)[0], jnp.arange(size), batch_size=min(size, 10_000))

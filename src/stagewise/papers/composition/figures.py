@@ -98,7 +98,7 @@ def learned_beside_built(run: xr.Dataset) -> alt.VConcatChart:
 
     task = Composition(setting(run, "task.levels"), setting(run, "task.symbols"))
     seed = int(run.seed.values[0])
-    built = theorem4(hidden_of(task, seed), np.asarray(example(task))[None])
+    built = theorem4(hidden_of(task, seed), example(task)[None])
     _, patterns = stream(built.first, built.scores)
     learned = run.pattern.isel(seed=0, record=-1).values
     return alt.vconcat(

@@ -43,7 +43,7 @@ def population(hidden: Int[np.ndarray, "level symbol"], layer: int) -> Float[np.
 
 def names(hidden: Int[np.ndarray, "level symbol"], sigma: Int[np.ndarray, "batch level symbol"], layer: int) -> Int[np.ndarray, "batch token block"]:
     """Which unit vector each block of each token is, as the layer sees them."""
-    return names_of(*ideal_stream(doubled_hops(hidden, sigma)[: layer - 1], sigma))
+    return names_of(*ideal_stream(doubled_hops(hidden, sigma, layer)[: layer - 1], sigma))
 
 
 def counted(hidden: Int[np.ndarray, "level symbol"], sigma: Int[np.ndarray, "batch level symbol"], layer: int,
@@ -53,8 +53,8 @@ def counted(hidden: Int[np.ndarray, "level symbol"], sigma: Int[np.ndarray, "bat
     T, blocks, total, asked = k * N, layer + 1, np.zeros(1), 0
     for start in range(0, len(sigma), batch):
         some = sigma[start : start + batch]
-        named = names(hidden, some, layer)
-        label = doubled_hops(hidden, some)[layer - 1].reshape(len(some), T)
+        *lower, last = doubled_hops(hidden, some, layer)
+        named, label = names_of(*ideal_stream(lower, some)), last.reshape(len(some), T)
         copied = named[..., layer].reshape(len(some), k, N) % N  # the symbol that a key would hand on
         holders = np.argsort(copied, axis=-1)  # [sample, level, symbol]: who holds the symbol
         q = np.broadcast_to(np.arange(T), (len(some), T)) if queries is None else queries[start : start + batch, None]

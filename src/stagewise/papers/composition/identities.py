@@ -45,7 +45,7 @@ def measure(settings, seed: int) -> dict[str, AnyArray | float]:
 def of_layer(task: Composition, hidden, sigma, layer: int, beta0: float, rng: np.random.Generator) -> dict[str, AnyArray | float]:
     """Lemmas 15, 19 and 24 (the population's gradient), 18, 23 and 28 (the readout's), 20 and 25 (a perturbed input)."""
     hops = doubled_hops(hidden, sigma)
-    first = ideal_blocks([jnp.asarray(hop) for hop in hops[: layer - 1]], jnp.asarray(sigma), np.float64)
+    first = ideal_blocks(hops[: layer - 1], sigma, np.float64)
     labels = hops[layer - 1].reshape(len(sigma), task.tokens)
     auto = key_query_gradient(first, labels, task, beta0)
     closed = gradients.population(hidden, layer)
@@ -56,7 +56,7 @@ def of_layer(task: Composition, hidden, sigma, layer: int, beta0: float, rng: np
     shift = rng.uniform(-1, 1, first.shape[1:])  # the same for all sequences, so that it does not average out
     shifted = [key_query_gradient(first + size * shift, labels, task, beta0) for size in PERTURBED]
     k, N = task.levels, task.symbols
-    ideal = ideal_blocks([jnp.asarray(hops[layer - 1])], jnp.asarray(sigma), np.float64)[:, :, 2]
+    ideal = ideal_blocks([hops[layer - 1]], sigma, np.float64)[:, :, 2]
     slope = readout_gradient(ideal, labels, beta0 * np.kron(np.ones((k, 1)), np.eye(N)))
     size = 1 / (k * (np.exp(beta0) + N - 1))
     expected, uncentred = (-size * np.kron(np.ones((k, 1)), each) for each in (np.eye(N) - 1 / N, np.eye(N)))
@@ -69,10 +69,10 @@ def of_layer(task: Composition, hidden, sigma, layer: int, beta0: float, rng: np
     }  # fmt: skip
 
 
-def key_query_gradient(first: Float[Array, "batch token blocks width"], labels: Int[np.ndarray, "batch token"], task: Composition, beta0: float) -> np.ndarray:
+def key_query_gradient(first: Float[np.ndarray, "batch token blocks width"], labels: Int[np.ndarray, "batch token"], task: Composition, beta0: float) -> np.ndarray:
     """g of a layer at zero, [key block, width, query block, width], by automatic differentiation."""
     blocks, T = first.shape[2:]
-    slope = _key_query_slope(jnp.zeros((blocks * T, blocks * T)), first, labels, np.kron(np.ones((task.levels, 1)), np.eye(task.symbols)), beta0)
+    slope = _key_query_slope(np.zeros((blocks * T, blocks * T)), first, labels, np.kron(np.ones((task.levels, 1)), np.eye(task.symbols)), beta0)
     return -np.asarray(slope).reshape(blocks, T, blocks, T) * task.tokens / beta0
 
 
@@ -98,7 +98,7 @@ def single_samples(task: Composition, hidden, sigma, beta0: float) -> dict[str, 
     """Lemma 37 at the start: what the loss of two hops does to the first layer, on one sample and averaged over its symbols, over what the loss of one hop does; and
     what any loss does to the layers after the first."""
     weights = begin(task, beta0, np.float64)
-    one, names = jnp.asarray(sigma[len(sigma) // 3][None]), layer_names(task.depth)
+    one, names = sigma[len(sigma) // 3][None], layer_names(task.depth)
 
     def slopes(hop: int, query: int) -> dict:
         return jax.tree.map(np.asarray, _slopes(task, weights, hidden, one, hop, np.array([query])))
@@ -161,7 +161,7 @@ def value_matrix(task: Composition, hidden, sigma, rng: np.random.Generator) -> 
     d, T = task.tokens * (task.depth + 2), task.tokens
     readout = begin(task, 1.0, np.float64)["readouts"][0].reshape(d, -1)
     labels = doubled_hops(hidden, sigma)[0].reshape(len(sigma), T)
-    X = jax.vmap(lambda one: as_dense(one, [np.zeros((1, 1))] * task.depth)[0])(embed(jnp.asarray(sigma), np.float64))
+    X = np.pad(embed(sigma, np.float64).reshape(len(sigma), T, -1).swapaxes(1, 2), ((0, 0), (0, d - 2 * T), (0, 0)))
 
     def slope(weight: Float[np.ndarray, "sequence query"]) -> np.ndarray:
         return np.asarray(_value_slope(weight, X, labels, readout))

@@ -118,18 +118,18 @@ class Steps(Rule):
         def look(key):
             sigma = task.sample(key, -(-self.tested // parts))
             hops = doubled_hops(hidden, sigma)
-            blocks, patterns = stream(embed(sigma), [weights[name] for name in layer_names(L)])
+            blocks, patterns = stream(embed(jnp.concatenate([sigma, example(task)[None]])), [weights[name] for name in layer_names(L)])
+            blocks, patterns, shown = blocks[:-1], [pattern[:-1] for pattern in patterns], [pattern[-1] for pattern in patterns]
             logits, labels = read_out(blocks, weights["readouts"])[:, asked], jnp.stack(hops, -1).reshape(-1, T, L)[:, asked]
             off = jnp.abs(jax.nn.softmax(logits, -1) - jax.nn.one_hot(labels, task.symbols)).max((0, 1, 3))
             entropy = optax.softmax_cross_entropy_with_integer_labels(logits, labels).mean((0, 1))
             seen = [jnp.take_along_axis(pattern, goal[..., None], -1)[..., 0] for pattern, goal in zip(patterns, right_keys(hidden, hops))]
             away = jnp.abs(blocks - ideal_blocks(hops, sigma)).max((0, 1, 3))[2:]
-            return {"loss": entropy, "error": off, "least_attention": jnp.stack([s.min() for s in seen]), "away": away}
+            return {"loss": entropy, "error": off, "least_attention": jnp.stack([s.min() for s in seen]), "away": away, "pattern": jnp.stack(shown)}
 
         found = jax.lax.map(look, jax.random.split(key, parts))
         joined = {"loss": jnp.mean, "error": jnp.max, "least_attention": jnp.min, "away": jnp.max}
-        _, patterns = stream(embed(example(task)[None]), [weights[name] for name in layer_names(L)])
-        return {name: how(found[name], axis=0) for name, how in joined.items()} | {"gradient": weights["gradient"], "pattern": jnp.concatenate(patterns)}
+        return {name: how(found[name], axis=0) for name, how in joined.items()} | {"gradient": weights["gradient"], "pattern": found["pattern"][0]}
 
     def final(self, state):
         return {"weights": {name: state["weights"][name] for name in (*layer_names(self.task.depth), "readouts")}}
@@ -144,6 +144,6 @@ class Steps(Rule):
         return {"hops": np.array(self.task.doublings), "layer": np.arange(1, self.task.depth + 1)}
 
 
-def example(task: Composition) -> Int[Array, "level symbol"]:
+def example(task: Composition) -> Int[np.ndarray, "level symbol"]:
     """The sequence on which attention is shown."""
-    return task.sample(jax.random.key(8), 1)[0]
+    return task.draw(np.random.default_rng(8), 1)[0].astype(np.int32)
