@@ -53,6 +53,22 @@ def quick_folder(quick):
 
 
 @pytest.fixture
+def injected(record_property):
+    """Counts faults: injected(3, "kills"). It is called last, when nothing was found to be lost."""
+    return lambda count, what: record_property("injected", (count, what))
+
+
+def pytest_terminal_summary(terminalreporter):
+    """How many faults were injected by the tests that passed, and were survived without a loss."""
+    counts: dict[str, int] = {}
+    for report in terminalreporter.stats.get("passed", []):
+        for count, what in (value for name, value in report.user_properties if name == "injected"):
+            counts[what] = counts.get(what, 0) + count
+    if counts:
+        terminalreporter.write_line("faults injected: " + ", ".join(f"{count} {what}" for what, count in counts.items()) + "; lost: nothing")
+
+
+@pytest.fixture
 def oracle():
     """Import an optional package that no one here wrote; where all must be there (CI), a missing one is a failure."""
 

@@ -1,4 +1,5 @@
-"""Faults, with real processes: kills, full and read-only disks, rivals, damaged and foreign files, clocks that jump. What is lost is counted: nothing may be."""
+"""Faults, with real processes: kills, full and read-only disks, rivals, damaged and foreign files, clocks that jump. Every test compares with an undisturbed
+sweep, and says how many faults it injected; the suite's last lines add them up. Nothing may be lost."""
 
 import os
 import pickle
@@ -19,6 +20,7 @@ from tests.lab.test_sweep import same
 
 OVER = {"width": (4, 8), "learning_rate": (0.02, 0.05)}
 SHORT, LONG = dict(steps=40, seeds=2), dict(steps=400_000, seeds=4)
+MOST_SECONDS = 100  # of kills; then the sweep may end
 EAGER = os.environ | {"STAGEWISE_CHECKPOINT_SECONDS": "0.05"}
 
 
@@ -44,31 +46,41 @@ def undisturbed(tmp_path_factory):
     return folder
 
 
+def saved(runs) -> set[tuple[Path, int]]:
+    """Every state and result in the folder, and when it was written."""
+    found = set()
+    for path in (*runs.glob("*/*/*/checkpoint.safetensors"), *runs.glob("*/*/*/result.json")):
+        try:
+            found.add((path, path.stat().st_mtime_ns))
+        except FileNotFoundError:  # replaced in between
+            pass
+    return found
+
+
 @pytest.mark.parametrize("engine", ["process", "pool"])
-def test_killed_at_random_moments_a_sweep_ends_as_if_nothing_had_been(runs, undisturbed, engine):
-    moments, kills = random.Random(engine), 0
-    more = ["--engine", engine]
-    for _ in range(4):
-        process = sweeping(runs, LONG, *more)
-        begun = time.monotonic()
-        while process.poll() is None and not list(runs.glob("*/*/*/checkpoint.safetensors")) and time.monotonic() - begun < 60:
-            time.sleep(0.05)  # once: before anything is computed a kill is dull
-        time.sleep(moments.uniform(0, 4))
-        if process.poll() is not None:
+def test_killed_at_random_moments_until_it_ends_a_sweep_is_as_if_nothing_had_been(runs, undisturbed, injected, engine):
+    moments, kills, began = random.Random(engine), 0, time.monotonic()
+    while True:
+        before, process = saved(runs), sweeping(runs, LONG, "--engine", engine)
+        while process.poll() is None and saved(runs) == before:  # a kill before that is dull, and nothing would ever end
+            time.sleep(0.02)
+        time.sleep(moments.uniform(0, 2))
+        if process.poll() is not None or time.monotonic() - began > MOST_SECONDS:
             break
         os.killpg(process.pid, signal.SIGKILL)
         process.wait()
         kills += 1
-    assert ended(sweeping(runs, LONG, *more))[0] == 0
-    assert kills >= 1 and same(runs, undisturbed / "long"), f"{kills} kills"
+    assert ended(process)[0] == 0
+    assert kills >= 2 and same(runs, undisturbed / "long")
     assert not list(runs.glob("*/*/damaged-*"))
-    print(f"{kills} kills, 0 lost")
+    injected(kills, "kills")
 
 
-def test_two_sweeps_on_one_folder_do_not_get_in_each_others_way(runs, undisturbed):
+def test_two_sweeps_on_one_folder_do_not_get_in_each_others_way(runs, undisturbed, injected):
     rivals = [sweeping(runs, LONG) for _ in range(2)]
     assert [ended(rival)[0] for rival in rivals] == [0, 0]
     assert same(runs, undisturbed / "long")
+    injected(1, "rivals")
 
 
 @pytest.fixture
@@ -87,7 +99,7 @@ def small_disk(tmp_path):
     subprocess.run(["umount", "-l", disk], check=True)
 
 
-def test_a_full_disk_stops_the_sweep_in_one_sentence_and_loses_nothing(small_disk, undisturbed):
+def test_a_full_disk_stops_the_sweep_in_one_sentence_and_loses_nothing(small_disk, undisturbed, injected):
     disk, again = small_disk
     (disk / "ballast").write_bytes(bytes(180_000))
     code, error = ended(sweeping(disk / "runs"))
@@ -96,15 +108,17 @@ def test_a_full_disk_stops_the_sweep_in_one_sentence_and_loses_nothing(small_dis
     again("size=16m")
     assert ended(sweeping(disk / "runs"))[0] == 0
     assert same(disk / "runs", undisturbed / "short") and all(path.read_bytes() == content for path, content in before.items())
+    injected(1, "full disks")
 
 
-def test_a_read_only_folder_is_refused_before_anything_runs(small_disk):
+def test_a_read_only_folder_is_refused_before_anything_runs(small_disk, injected):
     disk, again = small_disk
     (disk / "runs").mkdir()
     again("ro")
     code, error = ended(sweeping(disk / "runs"))
     again("rw")
     assert code == 2 and "cannot" in error and error.strip().count("\n") == 0 and not list((disk / "runs").iterdir())
+    injected(1, "read-only disks")
 
 
 KINDS = ("config.json", "environment.json", "trajectory.nc", "checkpoint.safetensors", "result.json", "plan")
@@ -112,7 +126,7 @@ KINDS = ("config.json", "environment.json", "trajectory.nc", "checkpoint.safeten
 
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("fault", ["truncated", "flipped", "emptied", "foreign"])
-def test_a_damaged_file_is_noticed_and_its_run_made_again(runs, undisturbed, kind, fault, tmp_path):
+def test_a_damaged_file_is_noticed_and_its_run_made_again(runs, undisturbed, injected, kind, fault, tmp_path):
     shutil.copytree(undisturbed / "short", runs)
     path = next((runs / "sweeps").glob("*.json")) if kind == "plan" else sorted(runs.glob(f"*/*/*/{kind}"))[1]
     content, ran = path.read_bytes(), tmp_path / "ran"
@@ -131,9 +145,10 @@ def test_a_damaged_file_is_noticed_and_its_run_made_again(runs, undisturbed, kin
     assert not ran.exists() and not found.missing.any()
     if kind in ("trajectory.nc", "checkpoint.safetensors", "config.json", "environment.json"):  # set aside, and made again: one of four
         assert len(notes.begun) == 1 and len(list(runs.glob("*/*/damaged-*"))) == 1
+    injected(1, "damaged files")
 
 
-def test_damaged_checkpoints_cost_one_chunk(runs, undisturbed):
+def test_damaged_checkpoints_cost_one_chunk(runs, undisturbed, injected):
     process = sweeping(runs, LONG)
     while process.poll() is None and len(list(runs.glob("*/*/*/previous.safetensors"))) < 2:
         time.sleep(0.02)
@@ -145,18 +160,22 @@ def test_damaged_checkpoints_cost_one_chunk(runs, undisturbed):
         path.write_bytes(fault(path.read_bytes()))
     assert len(begun) >= 2 and ended(sweeping(runs, LONG))[0] == 0
     assert same(runs, undisturbed / "long") and len(list(runs.rglob("damaged-*"))) == min(len(begun), 3)
+    injected(1, "kills")
+    injected(min(len(begun), 3), "damaged files")
 
 
-def test_clocks_that_jump_change_nothing(runs, undisturbed):
+def test_clocks_that_jump_change_nothing(runs, undisturbed, injected):
     shutil.copytree(undisturbed / "short", runs)
-    for n, path in enumerate(sorted(runs.rglob("*"))):
+    paths = sorted(runs.rglob("*"))
+    for n, path in enumerate(paths):
         os.utime(path, ((n % 3) * 2_000_000_000,) * 2)
     notes = Notes()
     sw.sweep("mixture.joint", OVER, runs=runs, progress=notes, lanes=4, **SHORT)
     assert not notes.begun and not list(runs.glob("*/*/damaged-*"))
+    injected(len(paths), "jumps of file times")
 
 
-def test_a_request_to_stop_saves_what_is_done(runs, undisturbed):
+def test_a_request_to_stop_saves_what_is_done(runs, undisturbed, injected):
     process = sweeping(runs, LONG, "--engine", "pool")
     while process.poll() is None and not list(runs.glob("*/*/*/checkpoint.safetensors")):
         time.sleep(0.05)
@@ -165,6 +184,7 @@ def test_a_request_to_stop_saves_what_is_done(runs, undisturbed):
     assert code == 130 and "goes on from what is saved" in error
     assert ended(sweeping(runs, LONG, "--engine", "pool"))[0] == 0
     assert same(runs, undisturbed / "long")
+    injected(1, "requests to stop")
 
 
 def test_a_run_folder_is_made_of_files_that_cannot_run_code():

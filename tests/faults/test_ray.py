@@ -34,7 +34,7 @@ def some_begun(process, runs) -> None:
 
 
 @pytest.mark.oracle
-def test_a_node_that_dies_in_the_middle_changes_nothing(runs, undisturbed, cluster):  # noqa: F811
+def test_a_node_that_dies_in_the_middle_changes_nothing(runs, undisturbed, injected, cluster):  # noqa: F811
     node = cluster.add_node(num_cpus=1)
     process = sweeping(runs, LONG, *on(cluster))
     some_begun(process, runs)
@@ -42,10 +42,11 @@ def test_a_node_that_dies_in_the_middle_changes_nothing(runs, undisturbed, clust
     cluster.remove_node(node, allow_graceful=False)
     assert ended(process)[0] == 0
     assert same(runs, undisturbed / "long") and not list(runs.glob("*/*/*/failed.json"))
+    injected(1, "lost nodes")
 
 
 @pytest.mark.oracle
-def test_a_driver_that_dies_leaves_only_what_is_missing(runs, undisturbed, cluster):  # noqa: F811
+def test_a_driver_that_dies_leaves_only_what_is_missing(runs, undisturbed, injected, cluster):  # noqa: F811
     process = sweeping(runs, LONG, *on(cluster))
     begun = time.monotonic()
     while process.poll() is None and not list(runs.glob("*/*/*/result.json")):  # one node: the second group has hardly begun
@@ -57,6 +58,7 @@ def test_a_driver_that_dies_leaves_only_what_is_missing(runs, undisturbed, clust
     assert ended(sweeping(runs, LONG, *on(cluster)))[0] == 0
     assert same(runs, undisturbed / "long") and 0 < len(finished) < 4
     assert all(path.stat().st_mtime_ns == when for path, when in finished.items())
+    injected(1, "killed drivers")
 
 
 @pytest.mark.oracle
