@@ -6,6 +6,7 @@ from stagewise.lab import catalogue
 from stagewise.lab.files import read_json
 
 LEDGER = Path(__file__).parents[2] / "ledger" / "quick.json"
+COMMITTED = {c["id"]: c["verdict"] for c in read_json(LEDGER)["claims"]}
 
 
 def check_claim(quick, id: str, outcomes: tuple[str, ...]) -> None:
@@ -13,6 +14,8 @@ def check_claim(quick, id: str, outcomes: tuple[str, ...]) -> None:
     assert not judged.broken, judged.broken
     assert judged.verdict.outcome in outcomes, judged.verdict
     assert judged.control.outcome != "holds", judged.control
+    sides = {judged.verdict.outcome, COMMITTED.get(id)}
+    assert sides != {"holds", "fails"}, f"{id} {judged.verdict.outcome}, and {COMMITTED[id]} in the committed ledger: mend it, or commit the new ledger and say why"
 
 
 def check_ids(paper: str, listed: Path) -> None:
@@ -20,4 +23,4 @@ def check_ids(paper: str, listed: Path) -> None:
 
 
 def check_ledger(paper: str) -> None:
-    assert {c["id"] for c in read_json(LEDGER)["claims"] if c["paper"] == paper} == set(catalogue.papers()[paper].claims)
+    assert {id for id in COMMITTED if id.partition(".")[0] == paper} == set(catalogue.papers()[paper].claims)

@@ -135,7 +135,7 @@ def slope(name: str, x: Any, y: Any, *, at_least: float = -math.inf, at_most: fl
         middle, error, freedom = fits.mean(), fits.std(ddof=1) / np.sqrt(len(fits)), len(fits) - 1
     else:
         fit = linregress(x, y)
-        middle, error, freedom = fit.slope, fit.stderr, len(x) - 2
+        middle, error, freedom = fit.slope, 0.0 if np.ptp(y) == 0 else fit.stderr, len(x) - 2  # a constant has no error, and scipy none to give
     half = float(t.ppf(0.975, freedom) * error) if freedom > 0 else math.inf
     measured = Interval(float(middle), float(middle - half), float(middle + half))
     return Verdict(_side(measured, at_least, at_most), {name: measured}, seeds)

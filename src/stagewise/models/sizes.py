@@ -22,10 +22,10 @@ class Shape:
     def __post_init__(self):
         for name, least in (("layers", 1), ("heads", 1), ("width", 1), ("vocabulary", 1), ("positions", 0), ("inner", 0)):
             value = getattr(self, name)
-            require(least <= value <= 10**6, f"gpt: {name} must lie between {least} and 10^6, not {value} (set --gpt.{name})")
+            require(least <= value <= 10**6, f"a model's {name} must lie between {least} and 10^6, not {value} (set its {name})")
         require(
             self.width % self.heads == 0,
-            f"gpt: {self.heads} heads do not divide a width of {self.width} (set --gpt.heads or --gpt.width)",
+            f"{self.heads} heads do not divide a width of {self.width} (set heads or width)",
         )
 
     @property

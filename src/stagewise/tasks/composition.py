@@ -135,6 +135,7 @@ def doubled_hops(hidden: Int[Array, "level symbol"], sigma: Int[Array, "*batch l
 
 def hop(hidden: Int[Array, "level symbol"], sigma: Int[Array, "*batch level symbol"], r: int) -> Int[Array, "*batch level symbol"]:
     """hop^r for any r, by powers of two."""
+    require(r >= 1, f"composition: there must be at least one hop, not {r}")
     power, size, found, done = first_hop(hidden, sigma), 1, None, 0
     while True:
         if r & size:

@@ -21,6 +21,11 @@ def test_every_claim_is_run_at_preset_standard():
     assert not any(missing(claim.needs_at("standard")) for claim in CLAIMS.values())
 
 
+@pytest.mark.parametrize("preset", ["standard", "paper"])
+def test_widths_that_are_compared_are_in_the_study(preset):
+    assert {32, 128} <= set(CLAIMS["composition.width"].needs_at(preset)["runs"].over["encoder.width"])
+
+
 def test_every_id_of_our_reading_has_a_claim():
     check_ids("composition", Path(__file__).parent / "ids.txt")
 

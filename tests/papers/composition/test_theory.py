@@ -14,7 +14,7 @@ from stagewise.papers.composition.construction import any_number_of_levels, know
 from stagewise.papers.composition.experiments import Counting, Encoding, Identities, Same, Theory
 from stagewise.papers.composition.learning import begin, layer_names, losses, plan
 from stagewise.papers.composition.start import hidden_of
-from stagewise.tasks.composition import Composition
+from stagewise.tasks.composition import Composition, hop
 
 
 def sequences(task, batch=6, seed=0):
@@ -108,8 +108,10 @@ def test_both_algorithms_climb_the_staircase(changes):
     assert list(model.attention(jnp.asarray(sigma))) == layer_names(3)
 
 
-def test_both_algorithms_learn_the_same_matrices():
-    assert np.min(same.measure(Same(training=Theory(task=Composition(4, 3), fresh=False, tested=20)), 0)["cosine"]) > 0.99
+def test_both_algorithms_learn_the_same_matrices_and_others_of_another_target():
+    training = Theory(task=Composition(4, 3), fresh=False, tested=20)
+    assert np.min(same.measure(Same(training=training), 0)["cosine"]) > 0.99
+    assert np.abs(same.measure(Same(training=training, other_target=True), 0)["cosine"][0]) < 0.9
 
 
 def test_plans_name_what_every_step_trains():
@@ -145,11 +147,19 @@ def test_packings_keep_their_distance():
     (lambda: Theory(samples=150, chunk=100), "whole chunks"), (lambda: Theory(gap=-1.0), "gap"), (lambda: Counting(sizes=(8, 4)), "grow"),
     (lambda: Identities(task=Composition(4, 5)), "too many"), (lambda: Encoding(asked_hops=(2, 1)), "grow"), (lambda: Encoding(solved=2.0), "solved"), (lambda: Encoding(task=Composition(2, 3)), "too few"),
     (lambda: Encoding(task=Composition(1024, 1000)), "more than 1024"), (lambda: Counting(sizes=(1, 10**15)), "more than the 10"), (lambda: Encoding(task=Composition(4, 5, asked="plain")), "cyclic"),
-    (lambda: Same(training=Theory()), "same sequences"), (lambda: Encoding(data="curriculum", steps=2), "fewer than"), (lambda: Encoding(encoder=replace(Encoding().encoder, vocabulary=9)), "follows from the task"),
+    (lambda: Same(training=Theory()), "same sequences"), (lambda: Same(training=Theory(fresh=False, shared=False)), "same sequences"), (lambda: Same(training=Theory(fresh=False, seeds=3)), "its own seeds"), (lambda: Encoding(data="curriculum", steps=2), "fewer than"), (lambda: Encoding(encoder=replace(Encoding().encoder, vocabulary=9)), "follows from the task"),
 ])  # fmt: skip
 def test_bad_settings_are_refused_in_a_sentence(wrong, said):
     with pytest.raises(Refused, match=said):
         wrong()
+
+
+def test_the_smallest_and_the_largest_tasks_can_be_run():
+    found = identities.measure(Identities(task=Composition(2, 2)), 0)
+    assert all(np.isfinite(np.asarray(found[name])).all() for name in ("population", "counted", "readout", "block_form"))
+    assert Encoding(task=Composition(16, 25), pool=50, tested=4).start(np.arange(1))["numbers"]["tested"].shape == (1, 4, 16, 25)
+    with pytest.raises(Refused, match="at least one hop"):
+        hop(np.zeros((2, 2), int), np.zeros((1, 2, 2), int), 0)
 
 
 def test_encoder_is_tested_on_sequences_that_are_not_in_its_pool():

@@ -23,7 +23,7 @@ Where the paper's print is off, the code carries the right formula. Its slips, o
 - Lemma 28: the block of f^(l) is at level i + 2^(l-1) - 1. Theorem 7 asks for eps <= 1/(k^2 N^3), Theorem 14 for eps log(1/eps) <= 1/(k^6 N^6). `0.99` in Theorem 14's proof is 0.01.
 - Lemma 37 says of every single sample what is true of expectations: see `lem37` and `lem37.mean`.
 - Algorithm 1 steps on all key-query matrices, Section 6 on one: the same to 1e-12.
-Open in the paper, and our choices: beta0 = 1, the rate by the lead that one step gives (40), fresh sequences in every step, all queries of a sequence where not said otherwise; for the
+Open in the paper, and our choices: beta0 = 1, the rate by the lead that one step gives (40), fresh sequences in every step, all queries of a sequence where not said otherwise, readouts that learn from their own block; for the
 encoder everything but k = 4, 10^5 sequences and Adam.
 """
 

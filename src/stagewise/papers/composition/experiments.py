@@ -117,7 +117,7 @@ class Encoding(Experiment):
 
     def __post_init__(self):
         super().__post_init__()
-        check_ranges(self, pool=(1, 1e7), batch=(1, 1e6), steps=(1, 1e8), learning_rate=(1e-12, 1), warm_up=(1, 1e8), clip=(1e-12, 1e9),
+        check_ranges(self, pool=(1, 1e6), batch=(1, 1e6), steps=(1, 1e8), learning_rate=(1e-12, 1), warm_up=(1, 1e8), clip=(1e-12, 1e9),
                      solved=(0.01, 1), evaluations=(1, 10_000), tested=(2, 1e5))  # fmt: skip
         check_size(self)
         self.task.check_cyclic(self.name)
@@ -155,7 +155,7 @@ class Encoding(Experiment):
 
 @dataclass(frozen=True)
 class Identities(Experiment):
-    """The paper's gradients in closed form beside automatic differentiation over all sequences, and on single samples, for random hidden permutations."""
+    """The paper's gradients in closed form beside automatic differentiation over all sequences, and on single samples, for hidden permutations that are random but for the first level's, the identity."""
 
     task: Composition = Composition(levels=4, symbols=3)
     beta0: float = 1.0
@@ -226,7 +226,7 @@ class Same(Experiment):
     """Algorithms 1 and 2 on the same sequences, and how alike the matrices are that they learn."""
 
     training: Theory = Theory(fresh=False)
-    other_target: bool = False  # the second algorithm learns other hidden permutations
+    other_target: bool = False  # the second algorithm learns other hidden permutations, from the same sequences
     seeds: int = 6
 
     name = "composition.same"
@@ -235,6 +235,8 @@ class Same(Experiment):
     def __post_init__(self):
         super().__post_init__()
         require(not self.training.fresh, f"{self.name}: both algorithms must see the same sequences in every step (set --training.no_fresh)")
+        require(self.training.shared, f"{self.name}: both algorithms must see the same sequences, so all hops share them (leave --training.no_shared)")
+        require(self.training.seeds == Theory().seeds, f"{self.name}: its own seeds are run (set --seeds, and leave --training.seeds)")
         require(self.training.algorithm == "curriculum", f"{self.name}: both algorithms are run, so there is none to choose (leave --training.algorithm)")
 
     def program(self):

@@ -115,7 +115,8 @@ def trained_layers(task: Composition, hidden, sigma, beta0: float, rng: np.rando
     """Lemma 29: the last stage's loss on single samples, when all layers before the last have Theorem 4's weights at some lead. By lead, the largest gradient over samples of the
     layers that are trained and of the one in training, and eps = 2 (1 - least attention on the right key)."""
     scores, names = theorem4(hidden, sigma[:1]).scores[:-1], layer_names(task.depth)
-    chosen, queries = sigma[rng.choice(len(sigma), 8, replace=False)], rng.integers(task.tokens, size=8)
+    some = min(8, len(sigma))
+    chosen, queries = sigma[rng.choice(len(sigma), some, replace=False)], rng.integers(task.tokens, size=some)
     goals = right_keys(hidden, doubled_hops(hidden, chosen))
     rows = []
     for lead in LEADS:

@@ -7,6 +7,7 @@ from dataclasses import replace
 import numpy as np
 
 from stagewise.papers.composition.learning import layer_names
+from stagewise.papers.composition.start import hidden_of
 
 DIMS = {"cosine": ("layer",)}
 
@@ -14,9 +15,10 @@ DIMS = {"cosine": ("layer",)}
 def measure(settings, seed: int) -> dict[str, np.ndarray]:
     """The cosine between the two results, layer by layer."""
     ends = []
-    for algorithm, its_seed in (("curriculum", seed), ("mixture", seed + 10_000 * settings.other_target)):
+    for algorithm, of_target in (("curriculum", seed), ("mixture", seed + 10_000 * settings.other_target)):
         training = replace(settings.training, algorithm=algorithm)
-        program, state = training.program(), training.start(np.array([its_seed]))
+        program, state = training.program(), training.start(np.array([seed]))
+        state["numbers"]["hidden"] = hidden_of(training.task, of_target)[None]
         for chunk in range(program.chunks):
             state, _ = program.advance(state, chunk)
         ends.append(state["weights"])

@@ -14,7 +14,6 @@ from stagewise.training.program import DATA, INITIAL, State, generator, stacked,
 
 
 POOL = 3  # the stream of a seed from which its pool is drawn
-SMALL_SHARE = 1e-3  # of all sequences: a pool that has less hardly ever meets a random one
 
 
 def hidden_of(task: Composition, seed: int) -> np.ndarray:
@@ -44,7 +43,7 @@ def encoding(settings, seeds: np.ndarray) -> State:
         hidden = settings.task.draw_hidden(rng).astype(np.int32)
         model = draw_encoder(settings.shape, readouts, settings.task.symbols, rng).weights()
         pool = np.asarray(jax.random.key_data(stream(int(seed), POOL)))
-        seen = np.asarray(pooled(settings.task, pool, settings.pool)) if settings.pool >= SMALL_SHARE * settings.task.population_size else np.empty((0, *hidden.shape), int)
+        seen = np.asarray(pooled(settings.task, pool, settings.pool))
         numbers = {"asked": asked.astype(np.float32), "steps": np.float32(settings.steps), "rate": np.float32(settings.learning_rate), "warm_up": np.float32(settings.warm_up),
                    "hidden": hidden, "pool": pool, "tested": settings.task.draw_unseen(rng, settings.tested, seen)}  # fmt: skip
         lanes.append(({"model": model, "adam": adam.begin(model)}, numbers))

@@ -21,6 +21,7 @@ hardest = small.but(algorithm="hardest")
 gaps = Study("composition.gaps", "Algorithm 1 with larger and larger rates.", small, over={"gap": (5.0, 8.0, 10.0, 12.0, 15.0, 20.0, 40.0, 200.0, 2000.0)}, at_preset={"quick": {"gap": (5.0, 8.0, 15.0, 20.0, 2000.0)}})
 scales = Study("composition.scales", "Algorithm 1 from smaller and larger readouts, at rates that make up for it.", small, over={"beta0": (0.1, 0.3, 1.0)}, at_preset={"quick": {"beta0": (0.1, 1.0)}})
 shared = small.but(algorithm="mixture")
+weak_mixture = shared.but(gap=2.0)
 separate = shared.but(shared=False)
 
 # As many samples as Theorem 7 asks for, with one query each.
@@ -54,13 +55,14 @@ readout_hardest = Encoding.plan(form="readouts", data="hardest")
 # Settings and questions come from trials on seeds 100 to 103 (`experiment.start(np.arange(100, 104))`); what is judged are the seeds from 0 on.
 _FORMS = ("token", "readouts")
 _SMALLER = {"seeds": 8, "steps": 2000}
+_LONGER = {"paper": {"steps": 50_000}}  # as Figure 3 right has there
 mixtures = Study(
     "composition.mixtures", "Which hops are in the mixture, with a token and with readouts: 5 minutes at preset standard.", Encoding.plan(**_SMALLER),
-    over={"asked_hops": ((1, 4), (2, 4), (1, 2, 4), (1, 2, 3, 4)), "form": _FORMS},
+    over={"asked_hops": ((1, 4), (2, 4), (1, 2, 4), (1, 2, 3, 4)), "form": _FORMS}, at_preset=_LONGER,
 )  # fmt: skip
 widths = Study(
     "composition.widths", "Wider encoders, with a token and with readouts, 2000 steps: 10 minutes at preset standard.", Encoding.plan(**_SMALLER | {"learning_rate": 1.5e-3}),
-    over={"encoder.width": (32, 64, 128), "form": _FORMS}, at_preset={"paper": {"encoder.width": (64, 128, 256)}},
+    over={"encoder.width": (32, 64, 128), "form": _FORMS}, at_preset=_LONGER,
 )  # fmt: skip
-patience = Study("composition.patience", "Ten times the steps, 20000, with a token and with readouts: 12 minutes at preset standard.", Encoding.plan(seeds=8, steps=20_000, evaluations=40), over={"form": _FORMS})
-in_turn = Study("composition.in_turn", "One number of hops after another, 3000 steps, with a token and with readouts: 2 minutes at preset standard.", Encoding.plan(data="curriculum", seeds=8, steps=3000), over={"form": _FORMS})
+patience = Study("composition.patience", "Ten times the steps, 20000, with a token and with readouts: 12 minutes at preset standard.", Encoding.plan(seeds=8, steps=20_000, evaluations=40), over={"form": _FORMS}, at_preset={"paper": {"steps": 500_000}})
+in_turn = Study("composition.in_turn", "One number of hops after another, 3000 steps, with a token and with readouts: 2 minutes at preset standard.", Encoding.plan(data="curriculum", seeds=8, steps=3000), over={"form": _FORMS}, at_preset=_LONGER)

@@ -241,7 +241,8 @@ def later_losses_average_out(run: xr.Dataset, measured: str) -> Verdict:
     control_is="samples in place of the population",
 )
 def value_matrix_gets_no_gradient(run: xr.Dataset, measured: str, sampled: str) -> Verdict:
-    """Over all sequences the gradient of W_OV is zero; on M samples with one query its norm falls like M^(-1/2); with all queries it is zero on every sample.
+    """Over all sequences the gradient of W_OV is zero; on M samples with one query its norm falls like M^(-1/2); with all queries it is zero on every sample. A sample's
+    gradient depends on its labels alone, by which samples are counted.
 
     Threshold: below 1e-9, slope -0.5 within 0.1, because one is an identity and the other the central limit theorem."""
     sizes = run["size"].values
@@ -250,6 +251,7 @@ def value_matrix_gets_no_gradient(run: xr.Dataset, measured: str, sampled: str) 
         exactly("population", float(run[measured].max()), at_most=1e-9),
         slope("slope of log norm, one query", np.log(sizes), np.log(norms), at_least=-0.6, at_most=-0.4),
         exactly("all queries", float(run.value_all.max()), at_most=1e-9),
+        exactly("of a sample, and by its labels alone: largest difference", float(run.value_by_label.max()), at_most=1e-9),
     )
 
 

@@ -170,7 +170,7 @@ def many_targets_are_nearly_orthogonal(greedy: bool) -> Verdict:
 def packing_is_large(free_levels: int | None) -> Verdict:
     """For N = 4 to 12 and k = 1 to 16 the bound on the log packing number at squared distance 1/2 is at least a quarter of kN log N.
 
-    Threshold: 0.25, because the corollary's own proof with r = N/8 gives a constant of this order or less, and log N! is about N log N."""
+    Threshold: 0.25, because the corollary says a constant and names none; all targets together are log N!^k, which is about kN log N, so a quarter of that is of its order."""
     ratios = [queries.log_packing_number(k, N, free_levels) / (k * N * np.log(N)) for N in (4, 6, 8, 12) for k in (1, 2, 4, 8, 16)]
     return exactly("least log packing number over kN log N", min(ratios), at_least=0.25)
 
