@@ -85,10 +85,10 @@ def test_two_sweeps_on_one_folder_do_not_get_in_each_others_way(runs, undisturbe
 
 @pytest.fixture
 def small_disk(tmp_path):
-    """A disk of 300 kB that can be made larger, or read-only."""
+    """A small disk that can be made smaller or larger, or read-only."""
     disk = tmp_path / "disk"
     disk.mkdir()
-    mounted = subprocess.run(["mount", "-t", "tmpfs", "-o", "size=300k", "none", disk], capture_output=True)
+    mounted = subprocess.run(["mount", "-t", "tmpfs", "-o", "size=1m", "none", disk], capture_output=True)
     if mounted.returncode:
         pytest.skip("no right to mount a small disk")
 
@@ -101,10 +101,12 @@ def small_disk(tmp_path):
 
 def test_a_full_disk_stops_the_sweep_in_one_sentence_and_loses_nothing(small_disk, undisturbed, injected):
     disk, again = small_disk
-    (disk / "ballast").write_bytes(bytes(180_000))
+    pages = sum(-(-path.stat().st_size // 4096) for path in (undisturbed / "short").rglob("*") if path.is_file())
+    again(f"size={4 * int(0.8 * pages)}k")  # room for the first group, not for both
     code, error = ended(sweeping(disk / "runs"))
     assert code == 2 and "No space left" in error and error.strip().count("\nstagewise:") <= 1
     before = {path: path.read_bytes() for path in disk.glob("runs/*/*/*/result.json")}
+    assert 0 < len(before) < 4
     again("size=16m")
     assert ended(sweeping(disk / "runs"))[0] == 0
     assert same(disk / "runs", undisturbed / "short") and all(path.read_bytes() == content for path, content in before.items())
@@ -122,29 +124,58 @@ def test_a_read_only_folder_is_refused_before_anything_runs(small_disk, injected
 
 
 KINDS = ("config.json", "environment.json", "trajectory.nc", "checkpoint.safetensors", "result.json", "plan")
+KINDS_UNFINISHED = ("plan", "failed.json", "alone.json", "progress.json", "previous.safetensors", "checkpoint.safetensors")
+FAULTS = ("truncated", "flipped", "emptied", "foreign")
 
 
-@pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("fault", ["truncated", "flipped", "emptied", "foreign"])
-def test_a_damaged_file_is_noticed_and_its_run_made_again(runs, undisturbed, injected, kind, fault, tmp_path):
-    shutil.copytree(undisturbed / "short", runs)
-    path = next((runs / "sweeps").glob("*.json")) if kind == "plan" else sorted(runs.glob(f"*/*/*/{kind}"))[1]
-    content, ran = path.read_bytes(), tmp_path / "ran"
-    flipped = bytearray(content)
-    flipped[len(content) // 2] ^= 1
+def damage(path: Path, fault: str, ran: Path) -> None:
+    """Make a file another; the foreign one would touch `ran` if it could run code."""
 
     class Runs:
         def __reduce__(self):
             return os.system, (f"touch {ran}",)
 
-    path.write_bytes({"truncated": content[: len(content) // 2], "flipped": bytes(flipped), "emptied": b"", "foreign": pickle.dumps(Runs())}[fault])
+    content = path.read_bytes()
+    middle = len(content) // 2
+    flipped = content[:middle] + bytes([content[middle] ^ 1]) + content[middle + 1 :]
+    path.write_bytes({"truncated": content[:middle], "flipped": flipped, "emptied": b"", "foreign": pickle.dumps(Runs())}[fault])
+
+
+def plan_in(runs) -> Path:
+    return next((runs / "sweeps").glob("*.json"))
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("fault", FAULTS)
+def test_a_damaged_file_is_noticed_and_its_run_made_again(runs, undisturbed, injected, kind, fault, tmp_path):
+    shutil.copytree(undisturbed / "short", runs)
+    damage(plan_in(runs) if kind == "plan" else sorted(runs.glob(f"*/*/*/{kind}"))[1], fault, tmp_path / "ran")
     notes = Notes()
     found = sw.sweep("mixture.joint", OVER, runs=runs, progress=notes, lanes=4, **SHORT)
     expected = sw.sweep("mixture.joint", OVER, runs=undisturbed / "short", lanes=4, **SHORT)
     xr.testing.assert_allclose(found, expected, rtol=1e-9)  # made again alone, not with its group
-    assert not ran.exists() and not found.missing.any()
-    if kind in ("trajectory.nc", "checkpoint.safetensors", "config.json", "environment.json"):  # set aside, and made again: one of four
+    assert not (tmp_path / "ran").exists() and not found.missing.any()
+    if kind not in ("result.json", "plan") or (kind == "result.json" and fault != "flipped"):  # set aside, and made again: one of four
         assert len(notes.begun) == 1 and len(list(runs.glob("*/*/damaged-*"))) == 1
+    injected(1, "damaged files")
+
+
+@pytest.mark.parametrize("kind", KINDS_UNFINISHED)
+@pytest.mark.parametrize("fault", FAULTS)
+def test_a_damaged_file_of_an_unfinished_job_costs_that_job_at_most(runs, undisturbed, injected, kind, fault, tmp_path):
+    shutil.copytree(undisturbed / "short", runs)
+    folder = sorted(runs.glob("*/*/*/config.json"))[1].parent
+    (folder / "result.json").unlink()
+    path = plan_in(runs) if kind == "plan" else folder / kind
+    if kind == "previous.safetensors":
+        shutil.copy(folder / "checkpoint.safetensors", path)
+    elif not path.exists():
+        path.write_text('{"format": 1, "reason": "none"}')
+    damage(path, fault, tmp_path / "ran")
+    notes = Notes()
+    found = sw.sweep("mixture.joint", OVER, runs=runs, progress=notes, lanes=4, retry=True, **SHORT)
+    xr.testing.assert_allclose(found, sw.sweep("mixture.joint", OVER, runs=undisturbed / "short", lanes=4, **SHORT), rtol=1e-9)
+    assert not (tmp_path / "ran").exists() and not found.missing.any() and len(notes.begun) == 1
     injected(1, "damaged files")
 
 
@@ -158,7 +189,14 @@ def test_damaged_checkpoints_cost_one_chunk(runs, undisturbed, injected):
     faults = [lambda content: content[:-100], lambda content: content[:-9] + bytes([content[-9] ^ 1]) + content[-8:], lambda content: pickle.dumps([1])]
     for path, fault in zip(begun, faults):
         path.write_bytes(fault(path.read_bytes()))
-    assert len(begun) >= 2 and ended(sweeping(runs, LONG))[0] == 0
+    went_on = []
+
+    class From(Notes):
+        def resume(self, chunk):
+            went_on.append(chunk)
+
+    sw.sweep("mixture.joint", OVER, runs=runs, progress=From(), lanes=2 * LONG["seeds"], **LONG)
+    assert len(begun) >= 2 and max(went_on) > 0  # from the state before
     assert same(runs, undisturbed / "long") and len(list(runs.rglob("damaged-*"))) == min(len(begun), 3)
     injected(1, "kills")
     injected(min(len(begun), 3), "damaged files")

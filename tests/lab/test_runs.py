@@ -191,6 +191,38 @@ def test_killed_while_a_group_is_stored_its_blocks_stay_in_company(runs, monkeyp
     assert bool(sum(notes.chunks)) == again and notes.begun == [f"mixture.joint ({9 if again else 6} seeds)"]
 
 
+def test_killed_between_two_results_what_is_stored_is_not_run_again_with_others(runs, monkeypatch):
+    from stagewise.lab import jobs
+
+    monkeypatch.setattr(jobs, "MOST_LANES", 6)
+    grid = sw.Study("x", "", small.plan(width=33, steps=300, seeds=2), {"learning_rate": (0.1, 0.15, 0.2, 0.25, 0.3)})
+    undisturbed, whole, calls = sw.run(grid, runs=runs.parent / "undisturbed"), Block.finish, []
+
+    def second_kills(*arguments):
+        calls.append(1)
+        if len(calls) == 2:
+            raise SystemExit("killed")
+        return whole(*arguments)
+
+    monkeypatch.setattr(Block, "finish", second_kills)
+    with pytest.raises(SystemExit):
+        sw.run(grid, runs=runs)
+    monkeypatch.setattr(Block, "finish", whole)
+    notes = Notes()
+    xr.testing.assert_identical(sw.run(grid, runs=runs, progress=notes), undisturbed)
+    assert sorted(zip(notes.begun, map(bool, notes.chunks))) == [("mixture.joint (4 seeds)", False), ("mixture.joint (4 seeds)", True)]  # two of the first group, finished; the second
+
+
+def test_what_is_stored_but_not_finished_counts_when_seeds_are_looked_for(runs, monkeypatch):
+    whole = Block.finish
+    monkeypatch.setattr(Block, "finish", lambda *_: (_ for _ in ()).throw(SystemExit))
+    with pytest.raises(SystemExit):
+        sw.run(small, runs=runs, seeds=4)
+    monkeypatch.setattr(Block, "finish", whole)
+    sw.run(small, runs=runs, seeds=2)
+    assert [folder.name.partition(".")[0] for folder in sw.run(small, runs=runs, seeds=4).folders] == ["seeds-0-4"]
+
+
 def test_two_processes_share_the_work(runs):
     one, two = start(runs), start(runs)
     assert one.wait() == 0 and two.wait() == 0

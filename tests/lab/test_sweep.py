@@ -1,5 +1,6 @@
 """Sweeps: axes, plans, failures, engines, results."""
 
+import json
 import subprocess
 import sys
 
@@ -65,6 +66,7 @@ def test_settings_are_checked_together_and_every_study_is_a_sweep(tmp_path):
     (["--over", "width=4", "--engine", "ray", "--address", "127.0.0.1:9"], "nobody answers"), (["--over", "width=4", "--workers", "3"], "--engine pool"), (["--file", "none.toml"], "cannot read"),
     (["--over", "width=4", "--set", "steps=1,2"], "one value"), (["--over", "width=4", "--over", "width=5"], "twice"), (["--over", "width=4", "--set", "width=8"], "swept over and set"),
     (["--over", "width=4", "--set", "bias=0.5", "--set", "bias=0.6"], "twice"), (["--over", "width=4", "--out", "/proc/none/x.csv"], "cannot create"), (["--over", "learning_rate=0..inf/3"], "finite"),
+    (["--over", f"learning_rate=1..1{'0' * 400}/3"], "finite"),
     (["--over", "width=4", "--preset", "nope"], "unknown preset"),
 ])  # fmt: skip
 def test_bad_input_is_refused_in_one_sentence_before_anything_runs(runs, capsys, words, said):
@@ -126,6 +128,29 @@ def test_a_failed_job_is_a_result_and_the_others_go_on(runs, broken):
     assert not sw.sweep("mixture.joint", OVER, runs=runs, retry=True, **SMALL).missing.any()
 
 
+def test_a_job_that_refuses_or_has_no_program_is_a_failure_of_its_own(runs, monkeypatch):
+    start, program = JointTraining.start, JointTraining.program
+
+    def refuses(self, seeds):
+        if self.width == 8:
+            raise sw.Refused("not this one")
+        return start(self, seeds)
+
+    def breaks(self):
+        if self.width == 16:
+            raise ZeroDivisionError("no program")
+        return program(self)
+
+    monkeypatch.setattr(JointTraining, "start", refuses)
+    monkeypatch.setattr(JointTraining, "program", breaks)
+    assert sw.sweep("mixture.joint", {"width": (4, 8, 16)}, runs=runs, **SMALL).missing.values.tolist() == [False, True, True]
+
+
+def test_an_old_failure_is_no_reason_to_stop_fast(runs, broken):
+    sw.sweep("mixture.joint", {"width": (4, 8), "learning_rate": (0.02, 0.05)}, runs=runs, **SMALL)
+    assert sw.sweep("mixture.joint", {"width": (4, 8), "learning_rate": (0.02, 0.05)}, runs=runs, fail_fast=True, **SMALL).missing.sel(width=8).all()
+
+
 def test_a_group_that_broke_stays_apart_after_an_interruption(runs, broken):
     class Stopped(Notes):
         def begin(self, what, chunks):
@@ -154,6 +179,8 @@ def test_fail_fast_stops_within_a_group_too(runs, broken, capsys):
 def test_a_plan_is_shown_without_touching_what_is_there(runs, broken, capsys):
     words = ["sweep", "mixture.joint", "--over", "width=4,8", "--set", "steps=40", "--seeds", "2", "--runs", str(runs)]
     assert main(words) == 1
+    damaged = next(runs.glob("*/*/*/trajectory.nc"))
+    damaged.write_bytes(damaged.read_bytes()[:-5])
     before = sorted(runs.rglob("*"))
     capsys.readouterr()
     assert main([*words, "--dry-run", "--retry"]) == 0 and sorted(runs.rglob("*")) == before
@@ -243,6 +270,42 @@ def test_two_kills_in_the_middle_of_a_save_cost_a_chunk_each(runs, monkeypatch):
     assert same(runs, runs.parent / "undisturbed")
 
 
+@pytest.mark.parametrize("second", ["later save", "answer to a request to stop"])
+def test_two_kills_in_a_groups_first_saves_do_not_part_it(runs, monkeypatch, second):
+    from stagewise.lab import engine, runs as stored
+
+    monkeypatch.setattr(engine, "SECONDS_BETWEEN_CHECKPOINTS", 0)
+    monkeypatch.setattr(engine, "SHARE_OF_TIME", 1e9)
+    save, over, settings = stored.Block.save_checkpoint, {"width": (8, 16, 33)}, dict(steps=3000, seeds=2)
+
+    def go(skip, kills):
+        """Run with no save due before chunk `skip`, and an exception instead of some saves."""
+        calls = iter(range(10**6))
+
+        def saved(self, arrays, chunk, *given, **more):
+            if not (isinstance(chunk, int) and chunk <= skip):
+                if error := kills.get(next(calls)):
+                    raise error
+                save(self, arrays, chunk, *given, **more)
+
+        monkeypatch.setattr(stored.Block, "save_checkpoint", saved)
+        notes = Notes()
+        try:
+            sw.sweep("mixture.joint", over, runs=runs, progress=notes, **settings)
+        except Killed:
+            pass
+        return notes
+
+    if second == "later save":
+        go(0, {1: Killed})
+        go(1, {1: Killed})
+    else:
+        go(0, {7: KeyboardInterrupt, 9: Killed})
+    assert go(0, {}).begun == ["mixture.joint (6 seeds)"]
+    sw.sweep("mixture.joint", over, runs=runs.parent / "undisturbed", **settings)
+    assert same(runs, runs.parent / "undisturbed") and not list(runs.rglob(".*.part"))
+
+
 def test_neither_fewer_seeds_nor_another_sweep_costs_what_is_saved(runs, monkeypatch):
     from stagewise.lab import engine
 
@@ -312,6 +375,9 @@ def test_a_toml_file_is_the_same_sweep(runs, tmp_path, capsys):
     assert main(["sweep", "--file", str(path), "--runs", str(runs), "--dry-run"]) == 0
     said = capsys.readouterr().out
     assert "jobs: 6, done 0" in said and "of computing" in said and not list(runs.glob("mixture*"))
+    for axis, said in (('{from = 1, to = 2, count = 2, log = "no"}', "true or false"), (f"[1{'0' * 400}]", "finite")):
+        path.write_text(f'experiment = "mixture.joint"\n[over]\nlearning_rate = {axis}\n')
+        assert main(["sweep", "--file", str(path), "--runs", str(runs)]) == 2 and said in capsys.readouterr().err
     path.write_text('experiment = "mixture.joint"\n[ovr]\nwidth = [4]\n')
     assert main(["sweep", "--file", str(path), "--runs", str(runs)]) == 2 and "did you mean" in capsys.readouterr().err
 
@@ -321,12 +387,30 @@ def test_a_plan_is_data_and_damage_to_it_loses_nothing(runs):
     runs.mkdir()
     planned = sweep.plan(chosen, runs, most_lanes=4)
     assert [len(group) for group in planned.groups] == [2, 2]
-    sweep.keep(planned, runs)
+    sweep.keep(planned)
     assert [len(group) for group in sweep.plan(chosen, runs, most_lanes=256).groups] == [2, 2]  # kept, whatever is asked for now
     assert "pickle" not in planned.path.read_text() and sweep.read(planned.path) == chosen
+    stored = json.loads(planned.path.read_text())
+    stored["groups"] = [[name[:-1] + "0" for name in group] for group in stored["groups"]]
+    planned.path.write_text(json.dumps(stored))
+    assert [len(group) for group in sweep.plan(chosen, runs, most_lanes=256).groups] == [4]  # names that were changed: made again
     planned.path.write_bytes(planned.path.read_bytes()[:50])
     done = sweep.run(sweep.plan(chosen, runs), runs, InProcess())
     assert not done.jobs.missing and sweep.read(planned.path) == chosen
+
+
+def test_a_plan_whose_groups_do_not_go_together_is_split(runs):
+    from stagewise.lab.settings import digest
+
+    chosen = sw.Sweep("mixture.joint", {"steps": (40, 80)}, "quick", {"seeds": 2, "width": 4})
+    runs.mkdir()
+    planned = sweep.plan(chosen, runs)
+    sweep.keep(planned)
+    stored = json.loads(planned.path.read_text())
+    stored["groups"] = [sum(stored["groups"], [])]
+    planned.path.write_text(json.dumps(stored | {"digest": digest(stored["groups"])}))
+    found = sweep.gather(sweep.run(sweep.plan(chosen, runs), runs, InProcess()))
+    assert found.step.max("record").values.tolist() == [40, 80]
 
 
 def same(a, b) -> bool:
@@ -343,7 +427,24 @@ def test_a_pool_whose_workers_cannot_begin_says_why(runs, tmp_path):
     assert ended.returncode != 0 and "__main__" in ended.stderr.splitlines()[-1]
 
 
-def test_a_pool_gives_the_same_bits_and_survives_a_worker(runs, tmp_path):
+def test_a_job_that_kills_its_worker_fails_alone(runs, tmp_path):
+    script = tmp_path / "kills.py"
+    script.write_text(f"""
+import os
+import stagewise as sw
+from stagewise.papers.mixture.experiments import JointTraining
+real = JointTraining.start
+JointTraining.start = lambda self, seeds: os._exit(9) if self.width == 8 else real(self, seeds)
+if __name__ == "__main__":
+    found = sw.sweep("mixture.joint", {{"width": (4, 8, 16)}}, engine="pool", lanes=6, workers=1, steps=40, seeds=2, runs={str(runs)!r})
+    print(found.missing.values.tolist())
+""")
+    ended = subprocess.run([sys.executable, script], capture_output=True, text=True, timeout=240)
+    assert ended.returncode == 0 and ended.stdout.strip() == "[False, True, False]", ended.stderr
+    assert ["its worker died" in path.read_text() for path in runs.glob("*/*/*/failed.json")] == [True]
+
+
+def test_a_pool_gives_the_same_bits(runs, tmp_path):
     words = [sys.executable, "-m", "stagewise.cli", "sweep", "mixture.joint", "--over", "width=4,8", "--over", "learning_rate=0.02,0.05", "--set", "steps=40", "--seeds", "2", "--lanes", "4"]
     subprocess.run([*words, "--runs", tmp_path / "plain"], check=True, capture_output=True)
     subprocess.run([*words, "--runs", runs, "--engine", "pool", "--workers", "2"], check=True, capture_output=True)

@@ -6,6 +6,7 @@ import argparse
 import tomllib
 from pathlib import Path
 
+from stagewise import threads
 from stagewise.errors import Refused, require
 
 
@@ -37,6 +38,8 @@ def act(options) -> int:
     from stagewise.lab.runs import runs_root
 
     chosen = _chosen(options)
+    if chosen.preset != "quick":  # also where a file says so
+        threads.all_cores()
     api.check_sweep(chosen, options.yes)
     if options.out:
         tables.check_place(options.out)
@@ -45,7 +48,7 @@ def act(options) -> int:
     if not options.dry_run:
         make_folder(root)
     engine, lanes = api.engine_for(chosen, options.engine, options.workers, options.address, options.lanes)
-    planned = sweep.plan(chosen, root, shown(), lanes)
+    planned = sweep.plan(chosen, root, shown(), lanes, only_look=options.dry_run)
     _print_plan(planned, options)
     if options.dry_run:
         return 0
@@ -76,7 +79,7 @@ def _print_result(done, options) -> int:
     failed, missing = done.failed, [block for block in done.jobs.missing if not block.failure]
     print(f"done {len(done.jobs.all) - len(done.jobs.missing)} of {len(done.jobs.all)} jobs; plan: {done.path}")
     for block, reason in failed.items():
-        print(f"failed: {'/'.join(block.folder.parts[-3:])}: {reason.splitlines()[0]} (--retry tries again)")
+        print(f"failed: {block.name}: {reason.splitlines()[0]} (--retry tries again)")
     if missing:
         print(f"missing: {len(missing)} jobs; the same command goes on")
     if len(done.jobs.missing) < len(done.jobs.all):

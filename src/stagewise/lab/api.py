@@ -189,7 +189,7 @@ def _swept(name: str, of: str | None, root: Path, progress: Silent):
 
     path = root / "sweeps" / f"{name}.json"
     require(path.exists(), f"there is no sweep {name} in {root}{nearest(name, [one.stem for one in (root / 'sweeps').glob('*.json')])} (set --runs)")
-    planned = sweeps.plan(sweeps.read(path), root, progress)
+    planned = sweeps.plan(sweeps.read(path), root, progress, only_look=True)
     require(len(planned.jobs.missing) < len(planned.jobs.all), f"no job of {name} is finished yet")
     from stagewise.lab.figures import styled
     from stagewise.lab.phase import at_end, diagram
@@ -251,8 +251,9 @@ def sweep(experiment: str | Sweep, over: Mapping[str, Any] | None = None, preset
     planned = sweeps.plan(chosen, root, progress, most)
     if retry:
         planned.forgive()
+    before = set(planned.failed)
     done = sweeps.run(planned, root, run_by, progress, fail_fast)
-    reason = next(iter(done.failed.values()), "").partition("\n")[0]
+    reason = next((reason for block, reason in done.failed.items() if block not in before), "").partition("\n")[0]
     require(not (fail_fast and reason), f"a job failed, and what was left is not run: {reason}")
     return sweeps.gather(done)
 

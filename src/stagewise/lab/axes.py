@@ -13,7 +13,7 @@ from typing import Any, Iterable, Mapping
 
 from stagewise.errors import Refused, nearest, require
 from stagewise.lab.experiment import Experiment
-from stagewise.lab.settings import fits, flatten, hint_of, kind_of, read, typed
+from stagewise.lab.settings import as_float, fits, flatten, hint_of, kind_of, read, typed
 
 _RANGE = re.compile(r"(?P<low>[^,]+?)\.\.(?P<high>[^,/]+?)(/(?P<count>\d+)(?P<log>log)?)?")
 MOST_VALUES = 100_000
@@ -53,7 +53,7 @@ def spread(path: str, low: float, high: float, count: int, log: bool = False) ->
     import numpy as np
 
     require(1 <= count <= MOST_VALUES, f"{path}: a range has between 1 and {MOST_VALUES} values, not {count}")
-    require(math.isfinite(low) and math.isfinite(high), f"{path}: a range has finite ends, not {low:g} and {high:g}")
+    require(all(math.isfinite(as_float(end)) for end in (low, high)), f"{path}: a range has finite ends, and these are not")
     require(low < high or (low == high and count == 1), f"{path}: the range from {low:g} to {high:g} is empty")
     require(not log or low > 0, f"{path}: a range in the logarithm needs positive ends, not {low:g}")
     values = np.geomspace(low, high, count) if log else np.linspace(low, high, count)
@@ -69,7 +69,8 @@ def from_toml(path: str, given: Any) -> Any:
             f"{path}: an axis is a list of values or a table with from, to, count and log, not {given!r}")  # fmt: skip
     numbers = all(isinstance(given[name], (int, float)) for name in ("from", "to", "count"))
     require(numbers and isinstance(given["count"], int), f"{path}: from and to are numbers and count a whole number, not {given!r}")
-    return spread(path, given["from"], given["to"], given["count"], bool(given.get("log")))
+    require(isinstance(given.get("log", False), bool), f"{path}: log is true or false, not {given.get('log')!r}")
+    return spread(path, given["from"], given["to"], given["count"], given.get("log", False))
 
 
 def _spread(path: str, low: str, high: str, count: str | None, log: str | None) -> list[str]:

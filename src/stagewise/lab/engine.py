@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import time
-from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Iterable, Mapping, Sequence
@@ -14,11 +13,11 @@ import jax
 import numpy as np
 import xarray as xr
 
-from stagewise.errors import require
+from stagewise.errors import number, require
 from stagewise.lab import interrupt
 from stagewise.lab.experiment import Experiment
 from stagewise.lab.files import load_arrays
-from stagewise.lab.jobs import Group, Jobs, jobs_of
+from stagewise.lab.jobs import Group, Jobs, held, jobs_of
 from stagewise.lab.netcdf import encode
 from stagewise.lab.progress import Silent
 from stagewise.lab.recorded import Recorded, Variables, one_after_another
@@ -28,7 +27,7 @@ from stagewise.training.program import Program, Records
 if TYPE_CHECKING:
     from stagewise.lab.engines import Engine
 
-SECONDS_BETWEEN_CHECKPOINTS = float(os.environ.get("STAGEWISE_CHECKPOINT_SECONDS", "5"))
+SECONDS_BETWEEN_CHECKPOINTS = number("STAGEWISE_CHECKPOINT_SECONDS", os.environ.get("STAGEWISE_CHECKPOINT_SECONDS", "5"))
 SECONDS_BETWEEN_WORDS = 1.0
 SHARE_OF_TIME = 0.05  # that writing checkpoints may take, and words of progress
 
@@ -105,9 +104,7 @@ def load_run(experiment: Experiment, parts: Sequence[Block], fresh: Mapping[Path
 def compute(group: Group, progress: Silent) -> dict[Path, Recorded]:
     """Run a group to its end, from where it was left, and store it; what was recorded, by folder. A block that another process has finished meanwhile is left out."""
     program = group[0].experiment.program()
-    with ExitStack() as held:
-        for block in sorted(group, key=lambda block: str(block.folder)):  # one order for all processes, or two could wait for each other
-            held.enter_context(block.locked(lambda: progress.note(f"{block.folder} is being run by another process; waiting")))
+    with held(group, lambda block: progress.note(f"{block.folder} is being run by another process; waiting")):
         group = [block for block in group if not block.finished]
         if not group:
             return {}
@@ -151,14 +148,15 @@ def _compute_locked(program: Program, group: Group, progress: Silent) -> dict[Pa
             _checkpoint(group, lanes, state, kept, chunk, spent + time.monotonic() - started)
         raise
     seconds = spent + time.monotonic() - started
+    company, lasting = [block.name for block in group], seconds >= 1
     records = {name: _at_full_length(np.concatenate([part[name] for part in kept], 1), program.records) for name in kept[0]}
     outcomes, final, labels, fresh = program.outcomes(state), _flatten(program.final(state)), program.labels(), {}
     for block, lane in zip(group, _lanes(lanes)):
         mine, ended, last = ({name: array[lane] for name, array in part.items()} for part in (records, outcomes, final))
         fresh[block.folder] = label(program, labels, mine, ended, block)
-        block.store(encode(fresh[block.folder]), last, seconds / len(group))
+        block.store(encode(fresh[block.folder]), last, seconds / len(group), company, lasting)
     for block in group:  # not before all are stored: a kill in between must not leave a block to be run again in other company
-        block.finish()
+        block.finish(lasting)
     return fresh
 
 
@@ -196,6 +194,8 @@ def _resume(program: Program, group: list[Block], progress: Silent):
         state = _unflatten({name: array for name, array in arrays.items() if not name.startswith("record/")})
         kept = {name.removeprefix("record/"): array for name, array in arrays.items() if name.startswith("record/")}
         return state, [kept] if kept else [], chunk, sum(seconds)
+    for block in group:
+        block.begin_again()
     parts = [block.experiment.start(np.arange(block.first, block.last)) for block in group]
     return jax.tree.map(lambda *leaves: np.concatenate(leaves), *parts), [], 0, 0.0
 

@@ -10,7 +10,7 @@ from pathlib import Path
 from stat import S_ISREG
 from typing import TYPE_CHECKING, Any, Callable, Mapping
 
-from stagewise.errors import Refused
+from stagewise.errors import Unwritable
 
 if TYPE_CHECKING:
     import numpy as np
@@ -42,12 +42,23 @@ def write(path: Path, fill: bytes | Callable[[Path], None], lasting: bool = True
                 if lasting:
                     os.fsync(opened.fileno())
             os.replace(beside, path)
+            if lasting:
+                _keep_names(path.parent)
         except BaseException:
             beside.unlink(missing_ok=True)
             raise
         return content
     except OSError as error:
-        raise Refused(f"cannot write {path}: {error.strerror or error}; what was finished before is kept") from error
+        raise Unwritable(f"cannot write {path}: {error.strerror or error}; what was finished before is kept") from error
+
+
+def _keep_names(folder: Path) -> None:
+    """Let the names in a folder outlive a power failure, as the files do."""
+    opened = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(opened)
+    finally:
+        os.close(opened)
 
 
 def keep_also(path: Path, other: Path) -> None:
@@ -57,6 +68,7 @@ def keep_also(path: Path, other: Path) -> None:
         beside.unlink(missing_ok=True)
         os.link(path, beside)
         os.replace(beside, other)
+        beside.unlink(missing_ok=True)  # it stays where both names are the same file already
     except OSError:
         write(other, path.read_bytes())
 
@@ -126,11 +138,11 @@ def make_folder(path: Path) -> Path:
     try:
         path.mkdir(parents=True, exist_ok=True)
     except FileExistsError as error:
-        raise Refused(f"{path} is a file, not a folder") from error
+        raise Unwritable(f"{path} is a file, not a folder") from error
     except OSError as error:
-        raise Refused(f"cannot create the folder {path}: {error.strerror}") from error
+        raise Unwritable(f"cannot create the folder {path}: {error.strerror}") from error
     if not os.access(path, os.W_OK):
-        raise Refused(f"cannot write to the folder {path}: choose another with --out or STAGEWISE_RUNS")
+        raise Unwritable(f"cannot write to the folder {path}: choose another with --out or STAGEWISE_RUNS")
     return path
 
 

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
-from typing import Any, Iterable, Mapping, Sequence
+from typing import Any, Callable, Iterable, Iterator, Mapping, Sequence
 
 from stagewise.errors import require
 from stagewise.lab.experiment import Experiment
@@ -34,10 +36,11 @@ class Jobs:
         return list({block.folder: block for parts in self.blocks.values() for block in parts}.values())
 
 
-def jobs_of(experiments: Iterable[Experiment], root: Path, progress: Silent = Silent(), grouping: Sequence[Sequence[str]] = (), most_lanes: int | None = None) -> Jobs:
+def jobs_of(experiments: Iterable[Experiment], root: Path, progress: Silent = Silent(), grouping: Sequence[Sequence[str]] = (), most_lanes: int | None = None, only_look: bool = False) -> Jobs:
     """What there is and what is missing. Experiments that differ only in their number of seeds share the blocks of the one that has most.
 
-    `grouping` names blocks (by folder, below the root) that were grouped before: they stay together, whatever else is missing now, unless their group broke. `most_lanes` bounds other groups."""
+    `grouping` names blocks (by folder, below the root) that were grouped before: they stay together, whatever else is missing now, unless their group broke; so do blocks
+    that ran to the end together and were not finished. `most_lanes` bounds other groups. With `only_look`, damaged blocks are not set aside."""
     unique = list(dict.fromkeys(experiments))
     most: dict[tuple[str, str], Experiment] = {}
     for experiment in unique:
@@ -45,24 +48,22 @@ def jobs_of(experiments: Iterable[Experiment], root: Path, progress: Silent = Si
         if experiment.lanes > known.lanes:
             most[_identity(experiment)] = experiment
     stored = {identity: blocks(experiment, root) for identity, experiment in most.items()}
-    missing = {name_of(block, root): block for parts in stored.values() for block in parts if not is_whole(block, progress)}
+    missing = {block.name: block for parts in stored.values() for block in parts if not is_whole(block, progress, only_look)}
+    companies = dict.fromkeys(block.company for block in missing.values() if block.company)
     alone = [[missing.pop(name)] for name, block in list(missing.items()) if block.alone]
-    kept = [[missing.pop(name) for name in names if name in missing] for names in grouping]
+    kept = [[missing.pop(name) for name in names if name in missing] for names in (*grouping, *companies)]
     groups = alone + [part for group in kept if group for part in _together(group)] + grouped(missing.values(), most_lanes or MOST_LANES)
     return Jobs({experiment: stored[_identity(experiment)] for experiment in unique}, groups)
 
 
-def name_of(block: Block, root: Path) -> str:
-    return "/".join(block.folder.relative_to(root).parts)
-
-
 def _together(group: Group) -> list[Group]:
-    """A group as it was planned; in parts if another sweep has taken some of it further, which would be lost. A save that was cut short does not count as that."""
+    """A group as it was planned; in parts if another sweep has taken some of it further, which would be lost, or if its programs are not one (a plan that was tampered with). A save
+    that was cut short does not count as that."""
     saved = [block.saved_chunks() for block in group]
     begun = [chunks for chunks in saved if chunks]
     in_common = not begun or (len(begun) == len(saved) and set.intersection(*saved))
     first_save_cut_short = len(set(map(frozenset, begun))) == 1 and len(begun[0]) == 1
-    return [group] if in_common or first_save_cut_short else grouped(group, sum(block.last - block.first for block in group))
+    return [group] if (in_common or first_save_cut_short) and len({_program(block) for block in group}) == 1 else grouped(group, sum(block.last - block.first for block in group))
 
 
 def grouped(missing: Iterable[Block], most_lanes: int) -> list[Group]:
@@ -74,11 +75,11 @@ def grouped(missing: Iterable[Block], most_lanes: int) -> list[Group]:
     open_groups: dict[Any, list[int]] = {}
     for block in sorted(missing, key=lambda block: str(block.folder)):
         if block.experiment not in programs:
-            programs[block.experiment] = block.experiment.program()
+            programs[block.experiment] = _program(block)
         program, saved, size = programs[block.experiment], block.saved_chunks() or {0}, block.last - block.first
         for i in open_groups.setdefault(program, []):
             _, group, common, lanes = groups[i]
-            if common & saved and lanes + size <= min(most_lanes, program.most_lanes):
+            if common & saved and lanes + size <= min(most_lanes, getattr(program, "most_lanes", 0)):
                 groups[i] = (program, [*group, block], common & saved, lanes + size)
                 break
         else:
@@ -87,13 +88,32 @@ def grouped(missing: Iterable[Block], most_lanes: int) -> list[Group]:
     return [group for _, group, _, _ in groups]
 
 
-def is_whole(block: Block, progress: Silent) -> bool:
+@contextmanager
+def held(group: Group, waiting: Callable[[Block], None] = lambda block: None) -> Iterator[None]:
+    """Hold the blocks of a group alone; `waiting` is told of each that another process has."""
+    with ExitStack() as all_of_them:
+        for block in sorted(group, key=lambda block: str(block.folder)):  # one order for all processes, or two could wait for each other
+            all_of_them.enter_context(block.locked(partial(waiting, block)))
+        yield
+
+
+def _program(block: Block) -> Any:
+    """What a block computes; an error of its own instead, if it has none: then it runs alone, and that is its result."""
+    try:
+        return block.experiment.program()
+    except Exception as error:
+        return error
+
+
+def is_whole(block: Block, progress: Silent, only_look: bool = False) -> bool:
     """Whether a block is finished and undamaged; a damaged one is set aside, by one process alone."""
     try:
         if block.finished:
             block.check()
         return block.finished
     except Damaged:
+        if only_look:
+            return False
         with block.locked(lambda: None):
             try:  # another process may have set it aside, or made it again, before this one had the lock
                 if block.finished:
@@ -106,7 +126,7 @@ def is_whole(block: Block, progress: Silent) -> bool:
 
 def to_json(group: Group) -> list[dict[str, Any]]:
     """A group as plain values, for another process or machine."""
-    return [{"experiment": block.experiment.name, "settings": block.experiment.stored(), "seeds": [block.first, block.last], "folder": "/".join(block.folder.parts[-3:])} for block in group]
+    return [{"experiment": block.experiment.name, "settings": block.experiment.stored(), "seeds": [block.first, block.last], "folder": block.name} for block in group]
 
 
 def read_group(stored: Sequence[Mapping[str, Any]], root: Path) -> Group:

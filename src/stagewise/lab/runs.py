@@ -15,9 +15,9 @@ from dataclasses import dataclass
 from datetime import datetime, timezone
 from functools import lru_cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Iterator
+from typing import TYPE_CHECKING, Any, Iterator, Sequence
 
-from stagewise.errors import Refused
+from stagewise.errors import Refused, Unwritable
 from stagewise.lab.experiment import Experiment
 from stagewise.lab.files import Damaged, header, keep_also, load_arrays, make_folder, read_json, save_arrays, sha256, write, write_json
 from stagewise.lab.provenance import code_digest, environment
@@ -82,7 +82,7 @@ class Block:
         Blocks that run together save one after another, and a kill may come in between: the state before is one
         that all of them have."""
         path = self.folder / "checkpoint.safetensors"
-        if path.exists():
+        if path.exists() and header(path).get("chunk") != str(chunk):  # else it is that save, made again: the one before stays
             keep_also(path, self.folder / "previous.safetensors")
         save_arrays(path, arrays, {"chunk": str(chunk), "seconds": repr(seconds), **about}, lasting)
 
@@ -91,6 +91,11 @@ class Block:
         last, before = self.folder / "checkpoint.safetensors", self.folder / "previous.safetensors"
         if header(last).get("chunk") != str(chunk) and header(before).get("chunk") == str(chunk):
             keep_also(before, last)
+
+    def begin_again(self) -> None:
+        """Drop states that its group cannot go on from: no chunk is saved by all, so all begin anew. Left behind, they would part the group later."""
+        for name in ("previous.safetensors", "checkpoint.safetensors"):
+            (self.folder / name).unlink(missing_ok=True)
 
     def tell(self, chunk: int, chunks: int, stage: str, rate: float) -> None:
         """Leave word of how far the run is, for those who watch the folder."""
@@ -117,10 +122,20 @@ class Block:
                     path.replace(path.with_name(f"damaged-{_now()}-{name}"))
         return found
 
-    def store(self, trajectory: bytes, state: dict[str, np.ndarray], seconds: float) -> None:
-        """Write the trajectory, and the final state with the trajectory's digest. What took less than a second need not outlive a power failure: digests tell."""
-        digest = write(self.folder / "trajectory.nc", trajectory, seconds >= 1)
-        self.save_checkpoint(state, FINAL, seconds, seconds >= 1, trajectory=digest)
+    def store(self, trajectory: bytes, state: dict[str, np.ndarray], seconds: float, company: Sequence[str], lasting: bool) -> None:
+        """Write the trajectory, and the final state with the trajectory's digest and the names of all blocks that ran together. What is soon made again need not outlive a power failure: digests tell."""
+        digest = write(self.folder / "trajectory.nc", trajectory, lasting)
+        self.save_checkpoint(state, FINAL, seconds, lasting, trajectory=digest, company=" ".join(company))
+
+    @property
+    def company(self) -> tuple[str, ...]:
+        """With which blocks, by name, it ran to the end, if it did and was not finished: they are finished, or run again, together."""
+        return tuple(header(self.folder / "checkpoint.safetensors").get("company", "").split())
+
+    @property
+    def name(self) -> str:
+        """Its folder below the root."""
+        return "/".join(self.folder.parts[-3:])
 
     @property
     def stored(self) -> bool:
@@ -134,10 +149,10 @@ class Block:
     def _digests(self) -> dict[str, str]:
         return {name: sha256((self.folder / name).read_bytes()) for name in FILES}
 
-    def finish(self) -> None:
+    def finish(self, lasting: bool = True) -> None:
         """Write the result, last of all."""
         seconds = float(header(self.folder / "checkpoint.safetensors")["seconds"])
-        write_json(self.folder / "result.json", {"format": FORMAT, "finished": _now(), "seconds": seconds, "files": self._digests()}, seconds >= 1)
+        write_json(self.folder / "result.json", {"format": FORMAT, "finished": _now(), "seconds": seconds, "files": self._digests()}, lasting)
         for name in ("previous.safetensors", "progress.json", "failed.json", "alone.json"):
             (self.folder / name).unlink(missing_ok=True)
 
@@ -163,8 +178,7 @@ class Block:
             if not self.finished:
                 make_folder(self.folder)
                 write_json(self.folder / "alone.json", {"format": FORMAT})
-                for name in ("previous.safetensors", "checkpoint.safetensors"):
-                    (self.folder / name).unlink(missing_ok=True)
+                self.begin_again()
 
     @property
     def alone(self) -> bool:
@@ -214,7 +228,7 @@ class Block:
         try:
             handle = open(path, "w")
         except OSError as error:
-            raise Refused(f"cannot write {path}: {error.strerror}") from error
+            raise Unwritable(f"cannot write {path}: {error.strerror}") from error
         with handle:
             try:
                 fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -252,7 +266,7 @@ def blocks(experiment: Experiment, root: Path) -> list[Block]:
         known = [Block(experiment, *entry) for entry in there if entry[0] == covered]
         known = [block for block in known if block.finished or block.last <= experiment.lanes]
         if known:  # the one that covers most of what is done or begun: asking for fewer seeds in between must not orphan what is saved
-            best = max(known, key=lambda block: (block.last if block.finished or block.saved_chunks() else -1, block.finished, block.last))
+            best = max(known, key=lambda block: (block.last if block.finished or (block.folder / "checkpoint.safetensors").exists() else -1, block.finished, block.last))
             first, last, folder = best.first, best.last, best.folder
         else:
             first, last = covered, min(experiment.lanes, covered + experiment.seeds_per_block)

@@ -80,9 +80,17 @@ def typed(hint: Any, value: Any) -> Any:
     value = value.tolist() if hasattr(value, "tolist") else value
     if typing.get_origin(hint) is tuple and isinstance(value, (list, tuple)):
         return tuple(typed(typing.get_args(hint)[0], each) for each in value)
-    if isinstance(value, int) and not isinstance(value, bool) and not _fits_closely(value, hint) and fits(float(value), hint):
-        return float(value)
+    if isinstance(value, int) and not isinstance(value, bool) and not _fits_closely(value, hint) and fits(as_float(value), hint):
+        return as_float(value)
     return value
+
+
+def as_float(value: float) -> float:
+    """A number as a float; whole ones that are too large for one are infinite, and refused as such."""
+    try:
+        return float(value)
+    except OverflowError:
+        return math.inf if value > 0 else -math.inf
 
 
 def _fits_closely(value: Any, hint: Any) -> bool:
@@ -124,7 +132,7 @@ def fits(value: Any, hint: Any) -> bool:
     if typing.get_args(hint):
         return any(fits(value, part) for part in typing.get_args(hint))
     if hint is float:
-        return isinstance(value, (int, float)) and not isinstance(value, bool) and math.isfinite(value)
+        return isinstance(value, (int, float)) and not isinstance(value, bool) and math.isfinite(as_float(value))
     if hint is int:
         return isinstance(value, int) and not isinstance(value, bool)
     return isinstance(value, hint)
@@ -158,9 +166,9 @@ def from_json(cls: type, stored: Mapping[str, Any]) -> Any:
     return cls(**values)
 
 
-def digest(settings: Mapping[str, Any]) -> str:
-    """A short name for a set of settings, the same on every machine."""
-    canonical = json.dumps(settings, sort_keys=True, separators=(",", ":"))
+def digest(value: Any) -> str:
+    """A short name for plain values, such as settings, the same on every machine."""
+    canonical = json.dumps(value, sort_keys=True, separators=(",", ":"))
     return hashlib.sha256(canonical.encode()).hexdigest()[:12]
 
 

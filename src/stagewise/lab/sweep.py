@@ -15,7 +15,7 @@ from stagewise.errors import Refused, require
 from stagewise.lab import catalogue
 from stagewise.lab.experiment import Experiment, Plan, check_preset, choose
 from stagewise.lab.files import Damaged, make_folder, read_json, write_json
-from stagewise.lab.jobs import Group, Jobs, jobs_of, name_of
+from stagewise.lab.jobs import Group, Jobs, jobs_of
 from stagewise.lab.progress import Silent
 from stagewise.lab.runs import Block
 from stagewise.lab.settings import digest, flatten, typed
@@ -122,28 +122,29 @@ class Planned:
         return [group for group in left if group]
 
 
-def plan(sweep: Sweep, root: Path, progress: Silent = Silent(), most_lanes: int | None = None) -> Planned:
+def plan(sweep: Sweep, root: Path, progress: Silent = Silent(), most_lanes: int | None = None, only_look: bool = False) -> Planned:
     """The jobs of a sweep; a plan that was made before keeps its groups."""
     path = root / "sweeps" / f"{sweep.name}.json"
-    return Planned(sweep, sweep.cells, jobs_of(sweep.cells, root, progress, _groups_before(path), most_lanes), path)
+    return Planned(sweep, sweep.cells, jobs_of(sweep.cells, root, progress, _groups_before(path), most_lanes, only_look), path)
 
 
 def _groups_before(path: Path) -> list[list[str]]:
     try:
         stored = read_json(path)
-        return [[str(name) for name in group] for group in stored["groups"]] if stored["format"] == FORMAT else []
+        whole = stored["format"] == FORMAT and stored["digest"] == digest(stored["groups"])
+        return [[str(name) for name in group] for group in stored["groups"]] if whole else []
     except (Damaged, KeyError, TypeError):
         return []  # no plan yet, or one that cannot be read: it is made again, and folders tell what is done
 
 
-def keep(planned: Planned, root: Path) -> None:
+def keep(planned: Planned) -> None:
     """Write the plan down: the groups it had, and those that are new."""
     make_folder(planned.path.parent)
     before = _groups_before(planned.path)
     known = {name for group in before for name in group}
-    new = [[name_of(block, root) for block in group] for group in planned.jobs.groups]
+    new = [[block.name for block in group] for group in planned.jobs.groups]
     groups = before + [group for group in new if not known & set(group)]
-    write_json(planned.path, {"format": FORMAT} | planned.sweep.spec | {"groups": groups})
+    write_json(planned.path, {"format": FORMAT} | planned.sweep.spec | {"groups": groups, "digest": digest(groups)})
 
 
 def read(path: Path) -> Sweep:
@@ -193,7 +194,7 @@ def _seconds_a_unit(program, group: Group) -> float:
 
 def run(planned: Planned, root: Path, engine, progress: Silent = Silent(), fail_fast: bool = False) -> Planned:
     """Run what is missing, and say what is there afterwards."""
-    keep(planned, root)
+    keep(planned)
     engine.run(planned.groups, root, progress, fail_fast)
     return plan(planned.sweep, root, progress)
 

@@ -8,7 +8,7 @@ import traceback
 from pathlib import Path
 from typing import Protocol, Sequence
 
-from stagewise.errors import Refused, nearest, require
+from stagewise.errors import Refused, Unwritable, nearest, require
 from stagewise.lab.jobs import Group
 from stagewise.lab.progress import Silent
 from stagewise.lab.runs import Block
@@ -62,7 +62,7 @@ def attempt(group: Group, progress: Silent, fail_fast: bool = False) -> list[str
     try:
         compute(group, progress)
         return []
-    except Refused:  # a full disk, a folder that cannot be written: no fault of the job
+    except Unwritable:  # no fault of the job
         raise
     except OSError as error:
         raise Refused(f"the sweep stops, and goes on with the same command: {error}") from error
@@ -71,13 +71,18 @@ def attempt(group: Group, progress: Silent, fail_fast: bool = False) -> list[str
         if len(group) == 1:
             return [_stored(group[0], error, progress)]
         reasons = []
-        for block in group:
-            block.part()
-        for block in group:
-            reasons += attempt([block], progress)
+        for one in parted(group):
+            reasons += attempt(one, progress)
             if reasons and fail_fast:
                 break
         return reasons
+
+
+def parted(group: Group) -> list[Group]:
+    """The blocks of a group that broke, each alone from now on."""
+    for block in group:
+        block.part()
+    return [[block] for block in group if not block.finished]
 
 
 def _stored(block: Block, error: Exception, progress: Silent) -> str:
@@ -86,4 +91,4 @@ def _stored(block: Block, error: Exception, progress: Silent) -> str:
     block.fail(reason + "\n\n" + "".join(traceback.format_exception(error)))
     first = reason.splitlines()[0]
     progress.note(f"{block.folder} failed: {first}")
-    return f"{'/'.join(block.folder.parts[-3:])}: {first}"
+    return f"{block.name}: {first}"

@@ -12,14 +12,16 @@ from pathlib import Path
 from typing import Any, Sequence
 from uuid import uuid4
 
-from stagewise.errors import Refused
+from stagewise.errors import Refused, require
+from stagewise.lab.engines import attempt, parted
 from stagewise.lab.files import make_folder, write
-from stagewise.lab.jobs import Group, to_json
+from stagewise.lab.jobs import Group, held, read_group, to_json
 from stagewise.lab.progress import Silent
 from stagewise.lab.runs import FILES
 
 TRIES = 5  # after a node is lost
 PATIENCE = 20  # seconds that tasks have to save what they have done
+LOST = ["lost"]  # instead of what failed: the worker or its node died, time and again
 LAST = "result.json"  # written last: it says that the others are there
 
 
@@ -32,9 +34,10 @@ class OnRay:
         except ImportError as error:
             raise Refused("the engine ray needs Ray: pip install 'stagewise[ray]'") from error
         self.ray, self.address = ray, address
+        self.began = not ray.is_initialized()
+        require(self.began or address is None, f"this process is connected to a Ray cluster already: disconnect (ray.shutdown()) to use the one at {address}, or leave the address")
         if address:
             _check_reachable(address)
-        self.began = not ray.is_initialized()
         if self.began:
             self._connect()
 
@@ -63,15 +66,31 @@ class OnRay:
     def _run(self, groups: Sequence[Group], root: Path, token: Path, progress: Silent, fail_fast: bool) -> None:
         task = self.ray.remote(max_retries=TRIES, num_cpus=1)(_work)
         progress.begin(f"{len(groups)} groups of jobs on Ray", len(groups))
-        waiting = {task.remote(to_json(group), str(root), token.name, _left_behind(group), fail_fast): group for group in groups}
+        waiting: dict[Any, Group] = {}
+
+        def submit(group: Group) -> None:
+            waiting[task.remote(to_json(group), str(root), token.name, _left_behind(group), fail_fast)] = group
+
+        for group in groups:
+            submit(group)
         try:
             while waiting:
                 ended, _ = self.ray.wait(list(waiting), num_returns=1)
                 for reference in ended:
-                    failed, refused, files = self._result(reference, waiting.pop(reference))
+                    group = waiting.pop(reference)
+                    failed, refused, files = self._result(reference)
                     if refused:
                         raise Refused(refused)
-                    _store(files, root)
+                    if failed is LOST and len(group) > 1:  # one of its blocks may be at fault: which?
+                        for one in parted(group):
+                            submit(one)
+                        continue
+                    if failed is LOST:
+                        group[0].fail(f"its worker was lost {TRIES} times")
+                        failed = [f"{group[0].name}: its worker was lost {TRIES} times"]
+                    if files:
+                        with held(group):
+                            _store(files, root)
                     for line in failed:
                         progress.note(f"failed: {line}")
                     progress.advance("sweeping", 0, 1.0)
@@ -90,25 +109,18 @@ class OnRay:
             for reference in running:
                 self.ray.cancel(reference, force=True)
 
-    def _result(self, reference: Any, group: Group) -> tuple[list[str], str, dict[str, bytes]]:
+    def _result(self, reference: Any) -> tuple[list[str], str, dict[str, bytes]]:
         lost = (self.ray.exceptions.WorkerCrashedError, self.ray.exceptions.NodeDiedError, self.ray.exceptions.OutOfMemoryError, self.ray.exceptions.LocalRayletDiedError)
         try:
             return self.ray.get(reference)
-        except lost as error:
-            reason = f"lost {TRIES} times: {str(error).splitlines()[0]}"
-            for block in group:
-                if not block.finished:
-                    block.fail(reason)
-            return [f"{'/'.join(block.folder.parts[-3:])}: {reason}" for block in group], "", {}
+        except lost:
+            return LOST, "", {}
         except self.ray.exceptions.RayError as error:  # the cluster's fault, not the job's
             raise Refused(f"the Ray cluster cannot run the jobs: {str(error).strip().splitlines()[-1]}") from error
 
 
 def _work(stored: list[dict[str, Any]], root: str, token: str, begun: dict[str, bytes], fail_fast: bool = False) -> tuple[list[str], str, dict[str, bytes]]:
     """On a node: compute a group in the runs folder, or, if the node does not see it, in a folder of its own, and send the files back."""
-    from stagewise.lab.engines import attempt
-    from stagewise.lab.jobs import read_group
-
     shared = Path(root)
     try:
         if (shared / token).exists():

@@ -14,7 +14,8 @@ from pathlib import Path
 from typing import Any, Sequence
 
 from stagewise.errors import Refused, require
-from stagewise.lab.jobs import Group, to_json
+from stagewise.lab.engines import attempt, parted
+from stagewise.lab.jobs import Group, read_group, to_json
 from stagewise.lab.progress import Silent
 
 TRIES = 3  # that a group has if its worker dies
@@ -51,16 +52,16 @@ class Pool:
             progress.end()
 
     def _alone(self, group: Group, root: Path, progress: Silent, fail_fast: bool) -> bool:
-        """A group that may have killed its worker, by itself, until it is done or has died too often. Whether all should end."""
+        """A group that may have killed its worker, by itself, until it is done or has died too often; then each of its blocks alone, to find the one that does. Whether all should end."""
         one = [group]
         for _ in range(TRIES):
             if self._round(one, self.cores[:1], root, progress, fail_fast):
                 return True
             if not one:
                 return False
-        for block in group:
-            if not block.finished:
-                block.fail(f"its worker died {TRIES} times (out of memory?)")
+        if len(group) > 1:
+            return any(self._alone(part, root, progress, fail_fast) for part in parted(group))
+        group[0].fail(f"its worker died {TRIES} times (out of memory?)")
         progress.note(f"{group[0].folder} failed: its worker died {TRIES} times")
         return fail_fast
 
@@ -133,9 +134,6 @@ def _begin(cores: Any, parent: int) -> None:
 
 def _work(stored: list[dict[str, Any]], root: str, fail_fast: bool) -> tuple[list[str], str]:
     """Compute a group: what failed, and why all must stop, if so."""
-    from stagewise.lab.engines import attempt
-    from stagewise.lab.jobs import read_group
-
     try:
         return attempt(read_group(stored, Path(root)), Silent(), fail_fast), ""
     except Refused as refusal:
