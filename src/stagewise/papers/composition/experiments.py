@@ -236,7 +236,6 @@ class Same(Experiment):
         super().__post_init__()
         require(not self.training.fresh, f"{self.name}: both algorithms must see the same sequences in every step (set --training.no_fresh)")
         require(self.training.shared, f"{self.name}: both algorithms must see the same sequences, so all hops share them (leave --training.no_shared)")
-        require(self.training.seeds == Theory().seeds, f"{self.name}: its own seeds are run (set --seeds, and leave --training.seeds)")
         require(self.training.algorithm == "curriculum", f"{self.name}: both algorithms are run, so there is none to choose (leave --training.algorithm)")
 
     def program(self):

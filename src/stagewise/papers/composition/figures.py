@@ -168,7 +168,7 @@ def encoder_learns(mixture: xr.Dataset, hardest: xr.Dataset, readouts: xr.Datase
     Left the mixture, right 4 hops alone."""
     named = {"token, mixture": mixture, "token, 4 hops alone": hardest, "readouts, mixture": readouts, "readouts, 4 hops alone": alone}
     losses = alt.concat(*(_learning(run, title) for title, run in named.items()), columns=2)
-    return alt.vconcat(losses, _passages(named)).resolve_scale(color="independent")
+    return alt.vconcat(losses, _passages(named)).resolve_scale(color="independent", strokeDash="independent")
 
 
 @figure(
