@@ -259,18 +259,18 @@ def value_matrix_gets_no_gradient(run: xr.Dataset, measured: str, sampled: str) 
     "composition.lem16",
     source="Lemmas 16, 20 and 25",
     predicted="the error of an entry of the gradient falls like M^(-1/2)",
-    needs={"runs": by_levels, "samples_help": True},
-    control={"samples_help": False},
-    control_is="the last error at every size",
+    needs={"runs": by_levels, "repeated": False},
+    control={"repeated": True},
+    control_is="as many samples, but the first few over and over",
 )
-def noise_falls_as_one_over_root_m(runs: xr.Dataset, samples_help: bool) -> Verdict:
+def noise_falls_as_one_over_root_m(runs: xr.Dataset, repeated: bool) -> Verdict:
     """For the first and the last layer, at every number of levels, log of the largest error of an entry against log M.
 
     Threshold: slope -0.5 within 0.1, because the lemmas bound it by log(.)/sqrt(M)."""
     sizes = np.log(runs["size"].values)
     noise = np.log(runs.noise.isel(record=0).transpose("levels", "stage", "seed", "size").values)
-    if not samples_help:
-        noise = np.broadcast_to(noise[..., -1:], noise.shape)
+    if repeated:
+        noise = np.broadcast_to(noise[..., :1], noise.shape)
     named = [(f"slope of log error, k = {k}, {stage} stage", noise[i, j]) for i, k in enumerate(runs.levels.values) for j, stage in enumerate(runs.stage.values)]
     return all_of(*(slope(name, sizes, lanes, at_least=-0.6, at_most=-0.4) for name, lanes in named))
 
