@@ -1,5 +1,6 @@
-"""The page in a real browser, from disk."""
+"""The ledger's file, and the page in a real browser, from disk."""
 
+import json
 import re
 from pathlib import Path
 
@@ -25,10 +26,18 @@ def test_the_page_is_one_file_that_needs_no_network(quick):
         assert f'id="claim-{entry.claim.id}"' in page
 
 
+def test_the_ledger_has_the_promised_form(quick):
+    for entry in json.loads(quick.ledger.read_text())["claims"]:
+        promised = {"id", "paper", "source", "statement", "verdict", "measured", "predicted", "threshold", "reason", "seeds",
+                    "control", "beyond_paper", "preset", "seconds", "runs"}  # fmt: skip
+        assert promised <= set(entry)
+        assert entry["verdict"] in ("holds", "fails", "inconclusive", "untested") and set(entry["control"]) >= {"what", "verdict"}
+        assert all(set(value) == {"value", "low", "high"} for value in entry["measured"].values())
+        assert entry["seeds"] == "exact" or isinstance(entry["seeds"], int)
+
+
 def test_every_chart_keeps_to_the_schema(quick):
     """Of Vega-Lite: what is not checked when a page is made is checked here."""
-    import json
-
     import altair as alt
 
     specs = re.findall(r'class="spec">(.*?)</script>', quick.report.read_text(), re.S)
