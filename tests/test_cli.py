@@ -1,6 +1,7 @@
 """The command line as a user meets it: real processes, one sentence for every mistake."""
 
 import json
+import os
 import re
 import shlex
 import signal
@@ -148,6 +149,12 @@ except KeyboardInterrupt:
 """
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=120)
     assert done.stdout == "remembered\n" and done.stderr == "", done.stderr
+
+
+def test_a_bad_environment_variable_is_one_sentence(tmp_path):
+    words = [sys.executable, "-m", "stagewise.cli", "run", "mixture.joint", "--steps", "20", "--seeds", "1"]
+    done = subprocess.run(words, capture_output=True, text=True, cwd=tmp_path, env=os.environ | {"STAGEWISE_CHECKPOINT_SECONDS": "x"})
+    assert done.returncode == 2 and "STAGEWISE_CHECKPOINT_SECONDS must be a number above 0, not 'x'" in done.stderr and done.stderr.count("\n") == 1
 
 
 def test_readme_commands_run(tmp_path):

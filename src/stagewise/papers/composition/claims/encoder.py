@@ -167,6 +167,7 @@ def curriculum_teaches_the_encoder(runs: xr.Dataset, hardest: xr.Dataset) -> Ver
     needs={"runs": Later(patience), "spread": False},
     control={"spread": True},
     control_is="as many successes, spread evenly over the steps",
+    restated="2026-11-18: by a tenth of the steps, for presets of other lengths; first by step 2000, which is the same at preset standard.",
     beyond_paper=True,
     note="One readout for each number of hops, 20000 steps, 8 seeds; with the token beside it.",
 )

@@ -239,6 +239,7 @@ def later_losses_average_out(run: xr.Dataset, measured: str) -> Verdict:
     needs={"run": identities, "measured": "value", "sampled": "value_one"},
     control={"measured": "value_one"},
     control_is="samples in place of the population",
+    restated="2026-11-18: one condition more, that a sample's gradient depends on its labels alone; added with its value (1.7e-17) known.",
 )
 def value_matrix_gets_no_gradient(run: xr.Dataset, measured: str, sampled: str) -> Verdict:
     """Over all sequences the gradient of W_OV is zero; on M samples with one query its norm falls like M^(-1/2); with all queries it is zero on every sample. A sample's

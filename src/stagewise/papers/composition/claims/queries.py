@@ -165,6 +165,7 @@ def many_targets_are_nearly_orthogonal(greedy: bool) -> Verdict:
     needs={"free_levels": None},
     control={"free_levels": 1},
     control_is="targets that differ in one level only",
+    restated="2026-11-18: the threshold stands, its reason is another, given after the result (0.435) was known; the first appealed to the proof with r = N/8, which says nothing at these N.",
     note="By greedy choice there are at least as many targets as all over those within the distance of one. Both numbers are exact.",
 )
 def packing_is_large(free_levels: int | None) -> Verdict:
