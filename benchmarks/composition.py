@@ -1,6 +1,8 @@
-"""The composition paper's model: a gradient step in blocks against the dense model in PyTorch, and gradients by counting against automatic differentiation.
+"""The composition paper's model: a gradient step in blocks against the dense model in PyTorch, and gradients
+by counting against automatic differentiation.
 
-Same configuration on both sides: k = 16, N = 5, five layers, float32; stage 5 of the curriculum, layers 1 to 4 as Theorem 4 builds them, a tenth as sharp."""
+Same configuration on both sides: k = 16, N = 5, five layers, float32; stage 5 of the curriculum, layers 1 to
+4 as Theorem 4 builds them, a tenth as sharp."""
 
 import time
 
@@ -23,21 +25,33 @@ TASK, SEQUENCES, REPEATS, BETA0 = Composition(16, 5), 40, 5, 1.0
 def rows() -> list[dict]:
     torch.set_num_threads(threads.count())
     rng = np.random.default_rng(0)
-    hidden, sigma = TASK.draw_hidden(rng), np.argsort(rng.random((SEQUENCES, TASK.levels, TASK.symbols)), axis=-1)
+    hidden, sigma = (
+        TASK.draw_hidden(rng),
+        np.argsort(rng.random((SEQUENCES, TASK.levels, TASK.symbols)), axis=-1),
+    )
     built = [0.1 * matrix.astype(np.float32) for matrix in theorem4(hidden, sigma[:1]).scores]
     weights = begin(TASK, BETA0) | dict(zip(layer_names(TASK.depth), built[:-1]))
     ours, theirs = _blocks(weights, hidden, sigma), _dense(weights, hidden, sigma)
     np.testing.assert_allclose(ours(), theirs(), atol=1e-7)
     times = [min(seconds(each) for _ in range(REPEATS)) for each in (ours, theirs)]
     return [
-        row("composition: gradient step of stage 5, k = 16, in blocks, vs PyTorch eager, dense", "sequences/s", SEQUENCES / times[0], SEQUENCES / times[1]),
+        row(
+            "composition: gradient step of stage 5, k = 16, in blocks, vs PyTorch eager, dense",
+            "sequences/s",
+            SEQUENCES / times[0],
+            SEQUENCES / times[1],
+        ),
         _counting(hidden, rng),
     ]
 
 
 def _blocks(weights: dict, hidden: np.ndarray, sigma: np.ndarray):
     """The gradient of every key-query matrix by the loss of 16 hops; that of the last is returned."""
-    slope = jax.jit(lambda layers, sigma: jax.grad(lambda layers: losses(weights | layers, TASK, jnp.asarray(hidden), sigma, None)[-1])(layers))
+    slope = jax.jit(
+        lambda layers, sigma: jax.grad(
+            lambda layers: losses(weights | layers, TASK, jnp.asarray(hidden), sigma, None)[-1]
+        )(layers)
+    )
     layers, shown = {name: jnp.asarray(weights[name]) for name in layer_names(TASK.depth)}, jnp.asarray(sigma)
     return lambda: np.asarray(jax.block_until_ready(slope(layers, shown))[layer_names(TASK.depth)[-1]])
 
@@ -68,18 +82,37 @@ def _dense(weights: dict, hidden: np.ndarray, sigma: np.ndarray):
 
 
 def _counting(hidden: np.ndarray, rng: np.random.Generator) -> dict:
-    """One-query samples a second: counting, and automatic differentiation at the same point, with ideal layers below the last."""
+    """One-query samples a second: counting, and automatic differentiation at the same point, with ideal
+    layers below the last."""
     L, T, many = TASK.depth, TASK.tokens, 5000
-    sigma, queries = np.argsort(rng.random((many, TASK.levels, TASK.symbols)), axis=-1), rng.integers(T, size=many)
+    sigma, queries = (
+        np.argsort(rng.random((many, TASK.levels, TASK.symbols)), axis=-1),
+        rng.integers(T, size=many),
+    )
     scores = [matrix.astype(np.float32) for matrix in theorem4(hidden, sigma[:1]).scores]
     weights = begin(TASK, BETA0) | dict(zip(layer_names(L), scores[:-1]))
     name = layer_names(L)[-1]
-    slope = jax.jit(lambda matrix, sigma, queries: jax.grad(lambda matrix: losses(weights | {name: matrix}, TASK, jnp.asarray(hidden), sigma, queries)[-1])(matrix))
+    slope = jax.jit(
+        lambda matrix, sigma, queries: jax.grad(
+            lambda matrix: losses(weights | {name: matrix}, TASK, jnp.asarray(hidden), sigma, queries)[-1]
+        )(matrix)
+    )
     few = jnp.asarray(sigma[:SEQUENCES]), jnp.asarray(queries[:SEQUENCES])
     auto = -np.asarray(slope(weights[name], *few)) * T / BETA0
-    np.testing.assert_allclose(gradients.counted(hidden, sigma[:SEQUENCES], L, queries[:SEQUENCES]).reshape(auto.shape), auto, atol=1e-5)
+    np.testing.assert_allclose(
+        gradients.counted(hidden, sigma[:SEQUENCES], L, queries[:SEQUENCES]).reshape(auto.shape),
+        auto,
+        atol=1e-5,
+    )
     began = time.perf_counter()
     gradients.counted(hidden, sigma, L, queries)
     counted = many / (time.perf_counter() - began)
-    peer = SEQUENCES / min(seconds(lambda: jax.block_until_ready(slope(weights[name], *few))) for _ in range(REPEATS))
-    return row("composition: one-query gradients of stage 5 by counting, vs automatic differentiation", "samples/s", counted, peer)
+    peer = SEQUENCES / min(
+        seconds(lambda: jax.block_until_ready(slope(weights[name], *few))) for _ in range(REPEATS)
+    )
+    return row(
+        "composition: one-query gradients of stage 5 by counting, vs automatic differentiation",
+        "samples/s",
+        counted,
+        peer,
+    )

@@ -1,4 +1,5 @@
-"""The co-occurrence experiment: the closed map and the flow against the same training in PyTorch, and their cost against sizes."""
+"""The co-occurrence experiment: the closed map and the flow against the same training in PyTorch, and their
+cost against sizes."""
 
 import jax
 import numpy as np
@@ -25,14 +26,26 @@ def rows() -> list[dict]:
     measured = [
         row(f"{what}, closed map vs PyTorch eager, one seed after another", "seed-epochs/s", steps, one),
         row(f"{what}, closed map vs PyTorch eager, batched over seeds", "seed-epochs/s", steps, batched),
-        row(f"{what}, flow to the same time vs PyTorch eager, one seed after another", "seed-epochs/s", along, one),
+        row(
+            f"{what}, flow to the same time vs PyTorch eager, one seed after another",
+            "seed-epochs/s",
+            along,
+            one,
+        ),
     ]
     short = 1000
     paper_sizes = _begun(Descent(epochs=short))
     base = rate(lambda: _advance(*paper_sizes), SEEDS * short)
     for m, m1 in ((128, 4096), (2048, 256), (8192, 256)):
         state = _begun(Descent(epochs=short, width=m, neurons=m1))
-        measured.append(row(f"cooccurrence: closed map at m={m}, m1={m1} vs m=128, m1=256", "seed-epochs/s", rate(lambda: _advance(*state), SEEDS * short), base))
+        measured.append(
+            row(
+                f"cooccurrence: closed map at m={m}, m1={m1} vs m=128, m1=256",
+                "seed-epochs/s",
+                rate(lambda: _advance(*state), SEEDS * short),
+                base,
+            )
+        )
     return measured
 
 
@@ -51,14 +64,20 @@ def _go(settings):
 
 
 def torch_eager(seeds, epochs: int) -> dict:
-    """Gradient descent by autograd on W, W_V, W_K, W_Q as the paper writes the model, word vectors in, seeds as a batch dimension."""
+    """Gradient descent by autograd on W, W_V, W_K, W_Q as the paper writes the model, word vectors in, seeds
+    as a batch dimension."""
     settings = Descent()
     drawn = [initial.weights(settings, seed) for seed in seeds]
     sets = [settings.task.training_set(generator(seed, DATA)) for seed in seeds]
     a = torch.tensor(np.stack([w["signs"] for w in drawn]))
-    X = torch.tensor(np.stack([np.eye(settings.task.vocabulary)[s.tokens] for s in sets])).transpose(-1, -2)  # [seed, n, d, L]
+    X = torch.tensor(np.stack([np.eye(settings.task.vocabulary)[s.tokens] for s in sets])).transpose(
+        -1, -2
+    )  # [seed, n, d, L]
     label = torch.tensor(np.stack([s.label for s in sets]))
-    w = {name: torch.tensor(np.stack([one[name] for one in drawn]), requires_grad=True) for name in ("W", "WV", "WK", "WQ")}
+    w = {
+        name: torch.tensor(np.stack([one[name] for one in drawn]), requires_grad=True)
+        for name in ("W", "WV", "WK", "WQ")
+    }
     for _ in range(epochs):
         V, K, Q = (w[name][:, None] @ X for name in ("WV", "WK", "WQ"))
         attention = torch.softmax(K.transpose(-1, -2) @ Q / settings.width**0.5, -2)
@@ -72,7 +91,8 @@ def torch_eager(seeds, epochs: int) -> dict:
 
 
 def _check_same_numbers() -> None:
-    """Both sides agree on the scores of the special words of all seeds after 300 epochs, well into Phase 2."""
+    """Both sides agree on the scores of the special words of all seeds after 300 epochs, well into Phase
+    2."""
     theirs = torch_eager(range(SEEDS), 300)
     scores = torch.einsum("smd,sme->sde", theirs["WK"], theirs["WQ"]).detach().numpy()[:, :3, :3]
     _, records = _go(Descent(epochs=300))

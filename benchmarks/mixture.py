@@ -41,7 +41,10 @@ def torch_eager(weights: dict, settings: JointTraining, seeds: slice, steps: int
     label, weight = torch.tensor(samples.label), torch.tensor(samples.weight)
     w = {name: torch.tensor(array[seeds], requires_grad=True) for name, array in weights.items()}
     for _ in range(steps):
-        keys, queries = torch.einsum("bhmd,nld->bhnlm", w["keys"], X), torch.einsum("bhmd,nld->bhnlm", w["queries"], X)
+        keys, queries = (
+            torch.einsum("bhmd,nld->bhnlm", w["keys"], X),
+            torch.einsum("bhmd,nld->bhnlm", w["queries"], X),
+        )
         attention = torch.softmax(keys @ queries.transpose(-1, -2), -2)
         values = torch.einsum("bhd,nld->bhnl", w["neurons"], X)
         heads = torch.relu((attention * values[..., None]).sum((-1, -2)) + settings.bias)

@@ -1,6 +1,8 @@
-"""One training step of the parity paper's GPT-2 against Hugging Face's in PyTorch, against our own plain path, and against the machine's matmul.
+"""One training step of the parity paper's GPT-2 against Hugging Face's in PyTorch, against our own plain
+path, and against the machine's matmul.
 
-Same configuration everywhere: n = 30, k = 3, width 720, batch 512, float32, no dropout, Adam, the same weights and batches, the same threads."""
+Same configuration everywhere: n = 30, k = 3, width 720, batch 512, float32, no dropout, Adam, the same
+weights and batches, the same threads."""
 
 from functools import partial
 
@@ -34,11 +36,15 @@ def rows() -> list[dict]:
 
 
 def _compare(layers: int, heads: int, chain_of_thought: bool, matmul: float, plainly: bool) -> list[dict]:
-    settings = Training.at("paper", **{"gpt.layers": layers, "gpt.heads": heads, "task.chain_of_thought": chain_of_thought})
+    settings = Training.at(
+        "paper", **{"gpt.layers": layers, "gpt.heads": heads, "task.chain_of_thought": chain_of_thought}
+    )
     weights, _ = lane(settings, 0)
     task, model = settings.task, GPT(**weights["model"], heads=heads)
     rng = np.random.default_rng(0)
-    batch = jax.tree.map(np.asarray, task.spell(rng.integers(0, 2, (BATCH, task.bits)), task.draw_secret(rng)))
+    batch = jax.tree.map(
+        np.asarray, task.spell(rng.integers(0, 2, (BATCH, task.bits)), task.draw_secret(rng))
+    )
     theirs = _theirs(model, settings.shape, batch, task.asked)
     fast = _ours(model, weights["adam"], batch, task.asked, plain=False)
     compared = 3 if layers == 1 else 1  # theirs takes minutes for deep models
@@ -46,13 +52,30 @@ def _compare(layers: int, heads: int, chain_of_thought: bool, matmul: float, pla
     np.testing.assert_allclose(losses[0], losses[1], rtol=2e-3)
     ours = min(seconds(fast.step) for _ in range(REPEATS + 1))
     peer = min(seconds(theirs.step) for _ in range(REPEATS if layers == 1 else 1))
-    what = f"parity: step of GPT-2, {layers} layers {heads} heads, {'with' if chain_of_thought else 'without'} a chain of thought"
+    what = (
+        f"parity: step of GPT-2, {layers} layers {heads} heads, "
+        f"{'with' if chain_of_thought else 'without'} a chain of thought"
+    )
     work, plain_work = operations(settings, True), operations(settings, False)
-    table = [row(f"{what}, vs Hugging Face + AdamW (operations {plain_work / work:.0f} : 1)", "steps/s", 1 / ours, 1 / peer)]
+    table = [
+        row(
+            f"{what}, vs Hugging Face + AdamW (operations {plain_work / work:.0f} : 1)",
+            "steps/s",
+            1 / ours,
+            1 / peer,
+        )
+    ]
     if plainly:
         plain = _ours(model, weights["adam"], batch, task.asked, plain=True)
         np.testing.assert_allclose(plain.losses(compared), losses[0], rtol=2e-3)
-        table.append(row(f"{what}, vs our plain path", "steps/s", 1 / ours, 1 / min(seconds(plain.step) for _ in range(REPEATS))))
+        table.append(
+            row(
+                f"{what}, vs our plain path",
+                "steps/s",
+                1 / ours,
+                1 / min(seconds(plain.step) for _ in range(REPEATS)),
+            )
+        )
     return [*table, row(f"{what}, vs this machine's matmul", "GFLOP/s", work / ours / 1e9, matmul)]
 
 
@@ -87,14 +110,30 @@ class _theirs:
     """The library's GPT-2 with its own AdamW, as its trainer would do it."""
 
     def __init__(self, model: GPT, shape, batch, asked: np.ndarray):
-        config = transformers.GPT2Config(vocab_size=2, n_positions=shape.positions, n_embd=shape.width, n_layer=shape.layers, n_head=shape.heads,
-                                         resid_pdrop=0.0, embd_pdrop=0.0, attn_pdrop=0.0, bos_token_id=None, eos_token_id=None)  # fmt: skip
+        config = transformers.GPT2Config(
+            vocab_size=2,
+            n_positions=shape.positions,
+            n_embd=shape.width,
+            n_layer=shape.layers,
+            n_head=shape.heads,
+            resid_pdrop=0.0,
+            embd_pdrop=0.0,
+            attn_pdrop=0.0,
+            bos_token_id=None,
+            eos_token_id=None,
+        )
         self.model = transformers.GPT2LMHeadModel(config)
-        self.model.load_state_dict({name: torch.tensor(np.asarray(value)) for name, value in to_hugging_face(model).items()}, strict=False)
+        self.model.load_state_dict(
+            {name: torch.tensor(np.asarray(value)) for name, value in to_hugging_face(model).items()},
+            strict=False,
+        )
         self.model.tie_weights()
         self.optimiser = torch.optim.AdamW(self.model.parameters(), lr=RATE, weight_decay=0.0)
         self.tokens = torch.tensor(np.asarray(batch.tokens), dtype=torch.long)
-        self.labels, self.asked = torch.tensor(np.asarray(batch.labels), dtype=torch.long), torch.tensor(asked)
+        self.labels, self.asked = (
+            torch.tensor(np.asarray(batch.labels), dtype=torch.long),
+            torch.tensor(asked),
+        )
 
     def losses(self, steps: int) -> list[float]:
         return [self.step() for _ in range(steps)]
@@ -110,16 +149,27 @@ class _theirs:
 
 
 def operations(settings: Training, fast: bool) -> float:
-    """Floating-point operations of the matrix products of one step, forward and backward (three times the forward pass)."""
-    D, T, P, L, H = settings.gpt.width, settings.shape.positions, len(settings.task.asked), settings.gpt.layers, settings.gpt.heads
+    """Floating-point operations of the matrix products of one step, forward and backward (three times the
+    forward pass)."""
+    D, T, P, L, H = (
+        settings.gpt.width,
+        settings.shape.positions,
+        len(settings.task.asked),
+        settings.gpt.layers,
+        settings.gpt.heads,
+    )
 
-    def block(places: int) -> int:  # keys and values everywhere; queries, output and perceptron at some places
+    def block(
+        places: int,
+    ) -> int:  # keys and values everywhere; queries, output and perceptron at some places
         return 2 * T * D * D + places * (2 * D * D + 8 * D * D + 2 * T * D)
 
     if not fast:
         per_sample = L * block(T)
     else:
-        first = (P if L == 1 else T) * (8 * D * D + 2 * T * H * D)  # from tables, with the output folded into the values
+        first = (P if L == 1 else T) * (
+            8 * D * D + 2 * T * H * D
+        )  # from tables, with the output folded into the values
         per_sample = first + (L - 2) * block(T) + block(P) if L > 1 else first
     return 6.0 * BATCH * per_sample
 

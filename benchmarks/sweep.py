@@ -1,4 +1,5 @@
-"""A sweep of 256 mixture jobs against the same jobs one after another, and against Ray with a task for each; what a finished job costs; listing many."""
+"""A sweep of 256 mixture jobs against the same jobs one after another, and against Ray with a task for each;
+what a finished job costs; listing many."""
 
 import json
 import os
@@ -23,7 +24,12 @@ def rows() -> list[dict]:
     rates = tuple(float(rate) for rate in np.linspace(0.01, 0.1, JOBS).round(6))
 
     def chosen(steps: int, jobs: int = JOBS):
-        return sw.Sweep("mixture.joint", {"learning_rate": rates[:jobs]}, "quick", {"steps": steps, "seeds": 1, "width": 32})
+        return sw.Sweep(
+            "mixture.joint",
+            {"learning_rate": rates[:jobs]},
+            "quick",
+            {"steps": steps, "seeds": 1, "width": 32},
+        )
 
     def run(folder: Path, by, lanes: int | None = None, steps: int = STEPS, jobs: int = JOBS) -> float:
         """Jobs a second, compilation included, as a user waits for it."""
@@ -34,26 +40,57 @@ def rows() -> list[dict]:
     found = []
     with tempfile.TemporaryDirectory() as name:
         root = Path(name)
-        run(root / "imports", InProcess(), steps=20, jobs=1)  # and the draw of a start, which all of them need
+        run(
+            root / "imports", InProcess(), steps=20, jobs=1
+        )  # and the draw of a start, which all of them need
         together = run(root / "together", InProcess())
         alone = run(root / "alone", InProcess(), lanes=1)
         on_ray = run(root / "ray", OnRay(), lanes=1, jobs=ON_RAY)
         pooled = run(root / "pool", engine("pool"), lanes=JOBS // (os.cpu_count() or 1))
         unit = "seed-steps/s"
         found += [
-            row(f"sweep: {JOBS} mixture jobs as one block, vs one after another", unit, STEPS * together, STEPS * alone),
-            row(f"sweep: {JOBS} mixture jobs as one block, vs Ray with a task for each of {ON_RAY}", unit, STEPS * together, STEPS * on_ray),
-            row(f"sweep: {JOBS} mixture jobs as one block, vs two blocks in a pool", unit, STEPS * together, STEPS * pooled),
-            row("sweep: cost of a finished job in process, from its settings to the dataset, against 5", "ms", _overhead(chosen, root), 5.0),
+            row(
+                f"sweep: {JOBS} mixture jobs as one block, vs one after another",
+                unit,
+                STEPS * together,
+                STEPS * alone,
+            ),
+            row(
+                f"sweep: {JOBS} mixture jobs as one block, vs Ray with a task for each of {ON_RAY}",
+                unit,
+                STEPS * together,
+                STEPS * on_ray,
+            ),
+            row(
+                f"sweep: {JOBS} mixture jobs as one block, vs two blocks in a pool",
+                unit,
+                STEPS * together,
+                STEPS * pooled,
+            ),
+            row(
+                "sweep: cost of a finished job in process, from its settings to the dataset, against 5",
+                "ms",
+                _overhead(chosen, root),
+                5.0,
+            ),
         ]
         finished_jobs(root / "many", LISTED)
         known = catalogue.experiments()
         listing(root / "together", known)
-        return [*found, row(f"sweep: listing {LISTED:,} finished jobs, against 2", "s", seconds(lambda: listing(root / "many", known)), 2.0)]
+        return [
+            *found,
+            row(
+                f"sweep: listing {LISTED:,} finished jobs, against 2",
+                "s",
+                seconds(lambda: listing(root / "many", known)),
+                2.0,
+            ),
+        ]
 
 
 def _overhead(chosen, root: Path) -> float:
-    """Milliseconds a job, beyond drawing its start and the program itself: the difference between a whole sweep and computing what it computes, each at its quickest."""
+    """Milliseconds a job, beyond drawing its start and the program itself: the difference between a whole
+    sweep and computing what it computes, each at its quickest."""
     import jax
 
     import stagewise as sw
@@ -85,4 +122,6 @@ def finished_jobs(root: Path, count: int) -> None:
         folder = root / experiment.name / experiment.digest / f"seeds-0-1.{code}"
         folder.mkdir(parents=True)
         (folder / "config.json").write_text(json.dumps(Block(experiment, 0, 1, folder).config))
-        (folder / "result.json").write_text(json.dumps({"format": 1, "finished": "2026-01-01T00-00-00Z", "seconds": 1.0, "files": {}}))
+        (folder / "result.json").write_text(
+            json.dumps({"format": 1, "finished": "2026-01-01T00-00-00Z", "seconds": 1.0, "files": {}})
+        )

@@ -1,7 +1,7 @@
 """Rates, and rows of the table."""
 
 import time
-from typing import Callable
+from collections.abc import Callable
 
 
 def rate(work: Callable[[], object], amount: float, repeats: int = 3) -> float:

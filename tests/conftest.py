@@ -1,4 +1,5 @@
-"""Shapes in signatures are checked in tests: jaxtyping with beartype wraps the numerical rooms when they are imported."""
+"""Shapes in signatures are checked in tests: jaxtyping with beartype wraps the numerical rooms when they are
+imported."""
 
 import os
 from pathlib import Path
@@ -6,11 +7,34 @@ from pathlib import Path
 import pytest
 from jaxtyping import install_import_hook
 
-ROOMS = ("tasks", "models", "training", "papers.mixture.closed", "papers.mixture.initial", "papers.mixture.weights",
-         "papers.cooccurrence.closed", "papers.cooccurrence.response", "papers.cooccurrence.measured", "papers.cooccurrence.weights", "papers.parity.learning",
-         "papers.lego.learning", "papers.lego.activation", "papers.lego.one_step", "papers.lego.two_steps", "papers.lego.retrieval", "papers.lego.plain",
-         "papers.lego.gradients", "papers.lego.algorithms", "papers.lego.identities", "papers.composition.learning", "papers.composition.gradients", "papers.composition.queries",
-         "papers.composition.identities", "papers.composition.construction", "papers.composition.encoding")  # fmt: skip
+ROOMS = (
+    "tasks",
+    "models",
+    "training",
+    "papers.mixture.closed",
+    "papers.mixture.initial",
+    "papers.mixture.weights",
+    "papers.cooccurrence.closed",
+    "papers.cooccurrence.response",
+    "papers.cooccurrence.measured",
+    "papers.cooccurrence.weights",
+    "papers.parity.learning",
+    "papers.lego.learning",
+    "papers.lego.activation",
+    "papers.lego.one_step",
+    "papers.lego.two_steps",
+    "papers.lego.retrieval",
+    "papers.lego.plain",
+    "papers.lego.gradients",
+    "papers.lego.algorithms",
+    "papers.lego.identities",
+    "papers.composition.learning",
+    "papers.composition.gradients",
+    "papers.composition.queries",
+    "papers.composition.identities",
+    "papers.composition.construction",
+    "papers.composition.encoding",
+)
 _hook = install_import_hook([f"stagewise.{room}" for room in ROOMS], "beartype.beartype")
 _hook.__enter__()
 
@@ -20,7 +44,8 @@ READ_QUICK_RUNS = ("test_claims.py", "test_report.py", "test_serve.py")
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config, log):
-    """Of two processes one takes all files that read the quick runs, so that they are read once; other tests go file by file, so that what they share is made once."""
+    """Of two processes one takes all files that read the quick runs, so that they are read once; other tests
+    go file by file, so that what they share is made once."""
     from xdist.scheduler import LoadScopeScheduling
 
     class ByFile(LoadScopeScheduling):
@@ -39,7 +64,8 @@ def runs(tmp_path):
 
 @pytest.fixture(scope="session")
 def quick(tmp_path_factory):
-    """Everything at preset quick, once for all tests that read it; from runs that CI has made already, if it says where."""
+    """Everything at preset quick, once for all tests that read it; from runs that CI has made already, if it
+    says where."""
     import stagewise as sw
 
     out = tmp_path_factory.mktemp("quick")
@@ -65,12 +91,17 @@ def pytest_terminal_summary(terminalreporter):
         for count, what in (value for name, value in report.user_properties if name == "injected"):
             counts[what] = counts.get(what, 0) + count
     if counts:
-        terminalreporter.write_line("faults injected: " + ", ".join(f"{count} {what}" for what, count in counts.items()) + "; lost: nothing")
+        terminalreporter.write_line(
+            "faults injected: "
+            + ", ".join(f"{count} {what}" for what, count in counts.items())
+            + "; lost: nothing"
+        )
 
 
 @pytest.fixture
 def oracle():
-    """Import an optional package that no one here wrote; where all must be there (CI), a missing one is a failure."""
+    """Import an optional package that no one here wrote; where all must be there (CI), a missing one is a
+    failure."""
 
     def get(name: str):
         if os.environ.get("STAGEWISE_ALL_ORACLES"):
@@ -87,7 +118,9 @@ def browser(oracle):
     from playwright.sync_api import sync_playwright
 
     with sync_playwright() as p:
-        opened = p.chromium.launch(executable_path="/usr/bin/chromium", args=["--no-sandbox", "--disable-gpu"])
+        opened = p.chromium.launch(
+            executable_path="/usr/bin/chromium", args=["--no-sandbox", "--disable-gpu"]
+        )
         yield opened
         opened.close()
 

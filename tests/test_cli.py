@@ -20,53 +20,86 @@ def stagewise(*arguments, cwd=None):
     return subprocess.run(command, capture_output=True, text=True, cwd=cwd, timeout=600)
 
 
-@pytest.mark.parametrize("arguments, says", [
-    (["run", "mixture.joint", "--task.groups", "1"], "groups must be at least 2, not 1"),
-    (["run", "mixture.joint", "--task.length", "2"], "length must be at least 3, not 2"),
-    (["run", "mixture.joint", "--task.dimension", "3"], "dimension must be at least 2 * groups = 4, not 3"),
-    (["run", "mixture.joint", "--learning_rate", "-1"], "learning_rate must not be negative"),
-    (["run", "mixture.joint", "--width", "0"], "width must lie between 1 and 1000000, or be infinite"),
-    (["run", "mixture.joint", "--width", "infinite", "--form", "weights"], "infinite width has no weights"),
-    (["run", "mixture.joint", "--steps", "many"], "--steps takes a whole number, not many"),
-    (["run", "mixture.joint", "--learning_rte", "1"], "did you mean --learning_rate?"),
-    (["run", "mixture.joint", "0.1"], "is not an option"),
-    (["run", "mixture.join"], "did you mean mixture.joint?"),
-    (["run"], "which experiment?"),
-    (["run", "mixture.widths", "--steps", "3"], "is a study"),
-    (["run", "mixture.joint", "--preset", "quik"], "did you mean quick?"),
-    (["run", "mixture.joint", "--seeds", "0"], "seeds must lie between 1 and 100000"),
-    (["run", "mixture.joint", "--runs", "/proc/x"], "cannot create the folder"),
-    (["run", "mixture.joint", "--learning_rate", "inf"], "must be a finite number"),
-    (["run", "mixture.joint", "--trains", "neuron"], "--trains takes one of both, neurons, attention, not neuron"),
-    (["run", "mixture.joint", "--initial_scale", "1e300"], "initial_scale must lie between 0 and 100"),
-    (["run", "mixture.joint", "--bias", "-1"], "bias must not be negative"),
-    (["run", "mixture.joint", "--steps", "100000000000000000000"], "steps must lie between 1 and 10^9"),
-    (["run", "mixture.joint", "--task.groups", "100000"], "different samples to enumerate"),
-    (["run", "mixture.fig1a"], "is a claim: use `stagewise reproduce mixture.fig1a`"),
-    (["reproduce", "mixture.joint"], "is something to run"),
-    (["run", "mixture.joint", "--runs", ""], "must not be empty"),
-    (["runs", "--runs", "/nowhere"], "there is no folder /nowhere"),
-    (["list", "mixture.nothing"], "unknown paper, experiment, study or claim"),
-    (["report", "mixture"], "are not stored yet"),
-    (["reproduce", "mixture.fig1z"], "unknown paper or claim 'mixture.fig1z' (did you mean mixture.fig1"),
-    (["reproduce", "mixture", "--preset", "huge"], "unknown preset"),
-    (["reproduce", "mixture", "--out", "/proc/x"], "cannot create the folder"),
-    (["reproduce", "mixture", "--against", "/nowhere.json"], "is not a ledger that can be read"),
-    (["reproduce", "mixture", "--wrong"], "unknown option '--wrong'"),
-    (["run", "parity.training", "--task.secret_size", "31"], "secret_size must lie between 1 and the 16 bits, not 31"),
-    (["run", "parity.training", "--task.secret", "1", "4", "99"], "the secret must lie between 0 and 15, not [1, 4, 99]"),
-    (["run", "parity.training", "--gpt.heads", "7"], "7 heads do not divide a width of 64"),
-    (["run", "parity.training", "--samples", "100"], "a budget of 100 samples is smaller than one batch of 128"),
-    (["run", "parity.three_steps", "--task.format", "code"], "the theory has the paper's format"),
-    (["export", "/nowhere", "out"], "/nowhere"),
-    (["frobnicate"], "invalid choice: 'frobnicate'"),
-    (["run", "lego.training", "--lengths", "5", "5"], "must grow from one turn to the next"),
-    (["run", "lego.training", "--tested", "5", "200"], "a length between 1 and 63"),
-    (["run", "lego.training", "--task.action.group", "E8"], "unknown group 'E8'"),
-    (["run", "lego.training", "--task.action.group", "A4", "--task.action.on", "cosets", "--task.action.subgroup", "(0 1)"], "which it must divide"),
-    (["run", "lego.two_steps", "--vocabulary", "1e12", "--last", "100"], "beyond what numbers hold"),
-    ([], "COMMAND"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "arguments, says",
+    [
+        (["run", "mixture.joint", "--task.groups", "1"], "groups must be at least 2, not 1"),
+        (["run", "mixture.joint", "--task.length", "2"], "length must be at least 3, not 2"),
+        (
+            ["run", "mixture.joint", "--task.dimension", "3"],
+            "dimension must be at least 2 * groups = 4, not 3",
+        ),
+        (["run", "mixture.joint", "--learning_rate", "-1"], "learning_rate must not be negative"),
+        (["run", "mixture.joint", "--width", "0"], "width must lie between 1 and 1000000, or be infinite"),
+        (
+            ["run", "mixture.joint", "--width", "infinite", "--form", "weights"],
+            "infinite width has no weights",
+        ),
+        (["run", "mixture.joint", "--steps", "many"], "--steps takes a whole number, not many"),
+        (["run", "mixture.joint", "--learning_rte", "1"], "did you mean --learning_rate?"),
+        (["run", "mixture.joint", "0.1"], "is not an option"),
+        (["run", "mixture.join"], "did you mean mixture.joint?"),
+        (["run"], "which experiment?"),
+        (["run", "mixture.widths", "--steps", "3"], "is a study"),
+        (["run", "mixture.joint", "--preset", "quik"], "did you mean quick?"),
+        (["run", "mixture.joint", "--seeds", "0"], "seeds must lie between 1 and 100000"),
+        (["run", "mixture.joint", "--runs", "/proc/x"], "cannot create the folder"),
+        (["run", "mixture.joint", "--learning_rate", "inf"], "must be a finite number"),
+        (
+            ["run", "mixture.joint", "--trains", "neuron"],
+            "--trains takes one of both, neurons, attention, not neuron",
+        ),
+        (["run", "mixture.joint", "--initial_scale", "1e300"], "initial_scale must lie between 0 and 100"),
+        (["run", "mixture.joint", "--bias", "-1"], "bias must not be negative"),
+        (["run", "mixture.joint", "--steps", "100000000000000000000"], "steps must lie between 1 and 10^9"),
+        (["run", "mixture.joint", "--task.groups", "100000"], "different samples to enumerate"),
+        (["run", "mixture.fig1a"], "is a claim: use `stagewise reproduce mixture.fig1a`"),
+        (["reproduce", "mixture.joint"], "is something to run"),
+        (["run", "mixture.joint", "--runs", ""], "must not be empty"),
+        (["runs", "--runs", "/nowhere"], "there is no folder /nowhere"),
+        (["list", "mixture.nothing"], "unknown paper, experiment, study or claim"),
+        (["report", "mixture"], "are not stored yet"),
+        (["reproduce", "mixture.fig1z"], "unknown paper or claim 'mixture.fig1z' (did you mean mixture.fig1"),
+        (["reproduce", "mixture", "--preset", "huge"], "unknown preset"),
+        (["reproduce", "mixture", "--out", "/proc/x"], "cannot create the folder"),
+        (["reproduce", "mixture", "--against", "/nowhere.json"], "is not a ledger that can be read"),
+        (["reproduce", "mixture", "--wrong"], "unknown option '--wrong'"),
+        (
+            ["run", "parity.training", "--task.secret_size", "31"],
+            "secret_size must lie between 1 and the 16 bits, not 31",
+        ),
+        (
+            ["run", "parity.training", "--task.secret", "1", "4", "99"],
+            "the secret must lie between 0 and 15, not [1, 4, 99]",
+        ),
+        (["run", "parity.training", "--gpt.heads", "7"], "7 heads do not divide a width of 64"),
+        (
+            ["run", "parity.training", "--samples", "100"],
+            "a budget of 100 samples is smaller than one batch of 128",
+        ),
+        (["run", "parity.three_steps", "--task.format", "code"], "the theory has the paper's format"),
+        (["export", "/nowhere", "out"], "/nowhere"),
+        (["frobnicate"], "invalid choice: 'frobnicate'"),
+        (["run", "lego.training", "--lengths", "5", "5"], "must grow from one turn to the next"),
+        (["run", "lego.training", "--tested", "5", "200"], "a length between 1 and 63"),
+        (["run", "lego.training", "--task.action.group", "E8"], "unknown group 'E8'"),
+        (
+            [
+                "run",
+                "lego.training",
+                "--task.action.group",
+                "A4",
+                "--task.action.on",
+                "cosets",
+                "--task.action.subgroup",
+                "(0 1)",
+            ],
+            "which it must divide",
+        ),
+        (["run", "lego.two_steps", "--vocabulary", "1e12", "--last", "100"], "beyond what numbers hold"),
+        ([], "COMMAND"),
+    ],
+)
 def test_mistakes_get_one_sentence_and_exit_code_2(arguments, says, tmp_path):
     done = stagewise(*arguments, cwd=tmp_path)
     assert done.returncode == 2 and says in done.stderr, done.stderr
@@ -75,16 +108,32 @@ def test_mistakes_get_one_sentence_and_exit_code_2(arguments, says, tmp_path):
     assert not (tmp_path / "runs").exists() or not list((tmp_path / "runs").rglob("*.json"))
 
 
-@pytest.mark.parametrize("arguments", [["--help"], ["list"], ["list", "--json"], ["runs"], ["run", "mixture.joint", "--help"], ["run", "mixture.rates", "--help"], ["list", "mixture.fig1a"]])
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["--help"],
+        ["list"],
+        ["list", "--json"],
+        ["runs"],
+        ["run", "mixture.joint", "--help"],
+        ["run", "mixture.rates", "--help"],
+        ["list", "mixture.fig1a"],
+    ],
+)
 def test_quick_answers_import_no_jax(arguments, tmp_path):
-    script = f"import sys; from stagewise.cli import main\ntry: main({arguments!r})\nexcept SystemExit: pass\nassert 'jax' not in sys.modules"
+    script = (
+        f"import sys; from stagewise.cli import main\ntry: main({arguments!r})\nexcept SystemExit: "
+        "pass\nassert 'jax' not in sys.modules"
+    )
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, cwd=tmp_path)
     assert done.returncode == 0, done.stderr
 
 
 def test_a_reader_that_has_seen_enough_is_no_error(tmp_path):
     piped = f"{sys.executable} -m stagewise.cli list lego | head -1"
-    done = subprocess.run(["bash", "-o", "pipefail", "-c", piped], capture_output=True, text=True, cwd=tmp_path)
+    done = subprocess.run(
+        ["bash", "-o", "pipefail", "-c", piped], capture_output=True, text=True, cwd=tmp_path
+    )
     assert (done.returncode, done.stderr) == (0, "") and done.stdout.startswith("lego: ")
 
 
@@ -96,7 +145,9 @@ def test_list_json_names_everything(tmp_path):
 
 
 def test_run_and_runs(tmp_path):
-    done = stagewise("run", "mixture.joint", "--steps", "50", "--seeds", "2", "--task.groups", "3", cwd=tmp_path)
+    done = stagewise(
+        "run", "mixture.joint", "--steps", "50", "--seeds", "2", "--task.groups", "3", cwd=tmp_path
+    )
     assert done.returncode == 0 and "seeds: 2, of which none diverged" in done.stdout, done.stderr
     staged = stagewise("run", "mixture.three_stages", "--width", "infinite", cwd=tmp_path)
     assert "stage 3: 1 event" in staged.stdout, staged.stderr
@@ -105,14 +156,28 @@ def test_run_and_runs(tmp_path):
 
 
 def long_run(tmp_path):
-    command = [sys.executable, "-m", "stagewise.cli", "run", "mixture.joint", "--steps", "3000000", "--seeds", "8"]
+    command = [
+        sys.executable,
+        "-m",
+        "stagewise.cli",
+        "run",
+        "mixture.joint",
+        "--steps",
+        "3000000",
+        "--seeds",
+        "8",
+    ]
     return subprocess.Popen(command, cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
 
 
 def stopped(process, sent):
     process.send_signal(sent)
     _, said = process.communicate(timeout=300)
-    assert process.returncode == 130 and "stagewise: interrupted" in said.splitlines()[-1] and "Traceback" not in said
+    assert (
+        process.returncode == 130
+        and "stagewise: interrupted" in said.splitlines()[-1]
+        and "Traceback" not in said
+    )
 
 
 @pytest.mark.parametrize("sent", [signal.SIGINT, signal.SIGTERM])
@@ -153,8 +218,18 @@ except KeyboardInterrupt:
 
 def test_a_bad_environment_variable_is_one_sentence(tmp_path):
     words = [sys.executable, "-m", "stagewise.cli", "run", "mixture.joint", "--steps", "20", "--seeds", "1"]
-    done = subprocess.run(words, capture_output=True, text=True, cwd=tmp_path, env=os.environ | {"STAGEWISE_CHECKPOINT_SECONDS": "x"})
-    assert done.returncode == 2 and "STAGEWISE_CHECKPOINT_SECONDS must be a number above 0, not 'x'" in done.stderr and done.stderr.count("\n") == 1
+    done = subprocess.run(
+        words,
+        capture_output=True,
+        text=True,
+        cwd=tmp_path,
+        env=os.environ | {"STAGEWISE_CHECKPOINT_SECONDS": "x"},
+    )
+    assert (
+        done.returncode == 2
+        and "STAGEWISE_CHECKPOINT_SECONDS must be a number above 0, not 'x'" in done.stderr
+        and done.stderr.count("\n") == 1
+    )
 
 
 def test_readme_commands_run(tmp_path):

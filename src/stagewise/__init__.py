@@ -1,9 +1,9 @@
 """stagewise: how transformers learn to reason, stage by stage.
 
-    import stagewise as sw
-    run = sw.run("mixture.joint", preset="quick")   # or sw.run(JointTraining(width=32))
-    run.trajectory                                   # an xarray.Dataset: seed x record x ...
-    run.model(seed=0).attention(tokens)              # the trained model, ready to call
+import stagewise as sw
+run = sw.run("mixture.joint", preset="quick")   # or sw.run(JointTraining(width=32))
+run.trajectory                                   # an xarray.Dataset: seed x record x ...
+run.model(seed=0).attention(tokens)              # the trained model, ready to call
 """
 
 import os
@@ -13,7 +13,8 @@ from stagewise import threads
 
 __version__ = "0.1.0"
 
-# Theorems are checked in double precision. Said once, here; jax itself is imported when something first needs it.
+# Theorems are checked in double precision. Said once, here; jax itself is imported when something first needs
+# it.
 if "jax" in sys.modules:
     sys.modules["jax"].config.update("jax_enable_x64", True)
 else:

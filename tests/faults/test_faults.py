@@ -1,5 +1,6 @@
-"""Faults, with real processes: kills, full and read-only disks, rivals, damaged and foreign files, clocks that jump. Every test compares with an undisturbed
-sweep, and says how many faults it injected; the suite's last lines add them up. Nothing may be lost."""
+"""Faults, with real processes: kills, full and read-only disks, rivals, damaged and foreign files, clocks
+that jump. Every test compares with an undisturbed sweep, and says how many faults it injected; the suite's
+last lines add them up. Nothing may be lost."""
 
 import os
 import pickle
@@ -26,9 +27,30 @@ EAGER = os.environ | {"STAGEWISE_CHECKPOINT_SECONDS": "0.05"}
 
 def sweeping(runs, settings=SHORT, *more) -> subprocess.Popen:
     """A sweep in a process of its own, with a checkpoint after almost every chunk."""
-    words = ["sweep", "mixture.joint", *(f"--over={path}={','.join(map(str, values))}" for path, values in OVER.items())]
-    words += ["--set", f"steps={settings['steps']}", "--seeds", str(settings["seeds"]), "--lanes", str(2 * settings["seeds"]), "--runs", str(runs), *more]
-    return subprocess.Popen([sys.executable, "-m", "stagewise.cli", *words], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True, env=EAGER)
+    words = [
+        "sweep",
+        "mixture.joint",
+        *(f"--over={path}={','.join(map(str, values))}" for path, values in OVER.items()),
+    ]
+    words += [
+        "--set",
+        f"steps={settings['steps']}",
+        "--seeds",
+        str(settings["seeds"]),
+        "--lanes",
+        str(2 * settings["seeds"]),
+        "--runs",
+        str(runs),
+        *more,
+    ]
+    return subprocess.Popen(
+        [sys.executable, "-m", "stagewise.cli", *words],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+        env=EAGER,
+    )
 
 
 def ended(process, seconds=240) -> tuple[int, str]:
@@ -58,11 +80,15 @@ def saved(runs) -> set[tuple[Path, int]]:
 
 
 @pytest.mark.parametrize("engine", ["process", "pool"])
-def test_killed_at_random_moments_until_it_ends_a_sweep_is_as_if_nothing_had_been(runs, undisturbed, injected, engine):
+def test_killed_at_random_moments_until_it_ends_a_sweep_is_as_if_nothing_had_been(
+    runs, undisturbed, injected, engine
+):
     moments, kills, began = random.Random(engine), 0, time.monotonic()
     while True:
         before, process = saved(runs), sweeping(runs, LONG, "--engine", engine)
-        while process.poll() is None and saved(runs) == before:  # a kill before that is dull, and nothing would ever end
+        while (
+            process.poll() is None and saved(runs) == before
+        ):  # a kill before that is dull, and nothing would ever end
             time.sleep(0.02)
         time.sleep(moments.uniform(0, 2))
         if process.poll() is not None or time.monotonic() - began > MOST_SECONDS:
@@ -101,7 +127,9 @@ def small_disk(tmp_path):
 
 def test_a_full_disk_stops_the_sweep_in_one_sentence_and_loses_nothing(small_disk, undisturbed, injected):
     disk, again = small_disk
-    pages = sum(-(-path.stat().st_size // 4096) for path in (undisturbed / "short").rglob("*") if path.is_file())
+    pages = sum(
+        -(-path.stat().st_size // 4096) for path in (undisturbed / "short").rglob("*") if path.is_file()
+    )
     again(f"size={4 * int(0.8 * pages)}k")  # room for the first group, not for both
     code, error = ended(sweeping(disk / "runs"))
     assert code == 2 and "No space left" in error and error.strip().count("\nstagewise:") <= 1
@@ -109,7 +137,9 @@ def test_a_full_disk_stops_the_sweep_in_one_sentence_and_loses_nothing(small_dis
     assert 0 < len(before) < 4
     again("size=16m")
     assert ended(sweeping(disk / "runs"))[0] == 0
-    assert same(disk / "runs", undisturbed / "short") and all(path.read_bytes() == content for path, content in before.items())
+    assert same(disk / "runs", undisturbed / "short") and all(
+        path.read_bytes() == content for path, content in before.items()
+    )
     injected(1, "full disks")
 
 
@@ -119,12 +149,24 @@ def test_a_read_only_folder_is_refused_before_anything_runs(small_disk, injected
     again("ro")
     code, error = ended(sweeping(disk / "runs"))
     again("rw")
-    assert code == 2 and "cannot" in error and error.strip().count("\n") == 0 and not list((disk / "runs").iterdir())
+    assert (
+        code == 2
+        and "cannot" in error
+        and error.strip().count("\n") == 0
+        and not list((disk / "runs").iterdir())
+    )
     injected(1, "read-only disks")
 
 
 KINDS = ("config.json", "environment.json", "trajectory.nc", "checkpoint.safetensors", "result.json", "plan")
-KINDS_UNFINISHED = ("plan", "failed.json", "alone.json", "progress.json", "previous.safetensors", "checkpoint.safetensors")
+KINDS_UNFINISHED = (
+    "plan",
+    "failed.json",
+    "alone.json",
+    "progress.json",
+    "previous.safetensors",
+    "checkpoint.safetensors",
+)
 FAULTS = ("truncated", "flipped", "emptied", "foreign")
 
 
@@ -138,7 +180,11 @@ def damage(path: Path, fault: str, ran: Path) -> None:
     content = path.read_bytes()
     middle = len(content) // 2
     flipped = content[:middle] + bytes([content[middle] ^ 1]) + content[middle + 1 :]
-    path.write_bytes({"truncated": content[:middle], "flipped": flipped, "emptied": b"", "foreign": pickle.dumps(Runs())}[fault])
+    path.write_bytes(
+        {"truncated": content[:middle], "flipped": flipped, "emptied": b"", "foreign": pickle.dumps(Runs())}[
+            fault
+        ]
+    )
 
 
 def plan_in(runs) -> Path:
@@ -149,20 +195,26 @@ def plan_in(runs) -> Path:
 @pytest.mark.parametrize("fault", FAULTS)
 def test_a_damaged_file_is_noticed_and_its_run_made_again(runs, undisturbed, injected, kind, fault, tmp_path):
     shutil.copytree(undisturbed / "short", runs)
-    damage(plan_in(runs) if kind == "plan" else sorted(runs.glob(f"*/*/*/{kind}"))[1], fault, tmp_path / "ran")
+    damage(
+        plan_in(runs) if kind == "plan" else sorted(runs.glob(f"*/*/*/{kind}"))[1], fault, tmp_path / "ran"
+    )
     notes = Notes()
     found = sw.sweep("mixture.joint", OVER, runs=runs, progress=notes, lanes=4, **SHORT)
     expected = sw.sweep("mixture.joint", OVER, runs=undisturbed / "short", lanes=4, **SHORT)
     xr.testing.assert_allclose(found, expected, rtol=1e-9)  # made again alone, not with its group
     assert not (tmp_path / "ran").exists() and not found.missing.any()
-    if kind not in ("result.json", "plan") or (kind == "result.json" and fault != "flipped"):  # set aside, and made again: one of four
+    if kind not in ("result.json", "plan") or (
+        kind == "result.json" and fault != "flipped"
+    ):  # set aside, and made again: one of four
         assert len(notes.begun) == 1 and len(list(runs.glob("*/*/damaged-*"))) == 1
     injected(1, "damaged files")
 
 
 @pytest.mark.parametrize("kind", KINDS_UNFINISHED)
 @pytest.mark.parametrize("fault", FAULTS)
-def test_a_damaged_file_of_an_unfinished_job_costs_that_job_at_most(runs, undisturbed, injected, kind, fault, tmp_path):
+def test_a_damaged_file_of_an_unfinished_job_costs_that_job_at_most(
+    runs, undisturbed, injected, kind, fault, tmp_path
+):
     shutil.copytree(undisturbed / "short", runs)
     folder = sorted(runs.glob("*/*/*/config.json"))[1].parent
     (folder / "result.json").unlink()
@@ -174,7 +226,9 @@ def test_a_damaged_file_of_an_unfinished_job_costs_that_job_at_most(runs, undist
     damage(path, fault, tmp_path / "ran")
     notes = Notes()
     found = sw.sweep("mixture.joint", OVER, runs=runs, progress=notes, lanes=4, retry=True, **SHORT)
-    xr.testing.assert_allclose(found, sw.sweep("mixture.joint", OVER, runs=undisturbed / "short", lanes=4, **SHORT), rtol=1e-9)
+    xr.testing.assert_allclose(
+        found, sw.sweep("mixture.joint", OVER, runs=undisturbed / "short", lanes=4, **SHORT), rtol=1e-9
+    )
     assert not (tmp_path / "ran").exists() and not found.missing.any() and len(notes.begun) == 1
     injected(1, "damaged files")
 
@@ -185,8 +239,16 @@ def test_damaged_checkpoints_cost_one_chunk(runs, undisturbed, injected):
         time.sleep(0.02)
     os.killpg(process.pid, signal.SIGKILL)
     process.wait()
-    begun = [path for path in runs.glob("*/*/*/checkpoint.safetensors") if not (path.parent / "result.json").exists()]
-    faults = [lambda content: content[:-100], lambda content: content[:-9] + bytes([content[-9] ^ 1]) + content[-8:], lambda content: pickle.dumps([1])]
+    begun = [
+        path
+        for path in runs.glob("*/*/*/checkpoint.safetensors")
+        if not (path.parent / "result.json").exists()
+    ]
+    faults = [
+        lambda content: content[:-100],
+        lambda content: content[:-9] + bytes([content[-9] ^ 1]) + content[-8:],
+        lambda content: pickle.dumps([1]),
+    ]
     for path, fault in zip(begun, faults):
         content = path.read_bytes()
         path.unlink()  # a link may give the state before its second name: that one stays as it is
@@ -229,5 +291,10 @@ def test_a_request_to_stop_saves_what_is_done(runs, undisturbed, injected):
 
 def test_a_run_folder_is_made_of_files_that_cannot_run_code():
     root = Path(sw.__file__).parent
-    loads = [path for path in root.rglob("*.py") for line in path.read_text().splitlines() if "pickle" in line and "import" in line]
+    loads = [
+        path
+        for path in root.rglob("*.py")
+        for line in path.read_text().splitlines()
+        if "pickle" in line and "import" in line
+    ]
     assert not loads

@@ -1,4 +1,5 @@
-"""Ray with two nodes on loopback, real processes: a node dies, the driver dies, and a node that does not see the runs folder."""
+"""Ray with two nodes on loopback, real processes: a node dies, the driver dies, and a node that does not see
+the runs folder."""
 
 import os
 import signal
@@ -34,7 +35,7 @@ def some_begun(process, runs) -> None:
 
 
 @pytest.mark.oracle
-def test_a_node_that_dies_in_the_middle_changes_nothing(runs, undisturbed, injected, cluster):  # noqa: F811
+def test_a_node_that_dies_in_the_middle_changes_nothing(runs, undisturbed, injected, cluster):
     node = cluster.add_node(num_cpus=1)
     process = sweeping(runs, LONG, *on(cluster))
     some_begun(process, runs)
@@ -46,10 +47,12 @@ def test_a_node_that_dies_in_the_middle_changes_nothing(runs, undisturbed, injec
 
 
 @pytest.mark.oracle
-def test_a_driver_that_dies_leaves_only_what_is_missing(runs, undisturbed, injected, cluster):  # noqa: F811
+def test_a_driver_that_dies_leaves_only_what_is_missing(runs, undisturbed, injected, cluster):
     process = sweeping(runs, LONG, *on(cluster))
     begun = time.monotonic()
-    while process.poll() is None and not list(runs.glob("*/*/*/result.json")):  # one node: the second group has hardly begun
+    while process.poll() is None and not list(
+        runs.glob("*/*/*/result.json")
+    ):  # one node: the second group has hardly begun
         assert time.monotonic() - begun < 120
         time.sleep(0.05)
     os.killpg(process.pid, signal.SIGKILL)
@@ -62,7 +65,9 @@ def test_a_driver_that_dies_leaves_only_what_is_missing(runs, undisturbed, injec
 
 
 @pytest.mark.oracle
-def test_without_a_shared_filesystem_results_come_back_through_ray(runs, undisturbed, cluster, monkeypatch, tmp_path):  # noqa: F811
+def test_without_a_shared_filesystem_results_come_back_through_ray(
+    runs, undisturbed, cluster, monkeypatch, tmp_path
+):
     """The node is told of a folder that it does not have."""
     import ray
 
@@ -73,10 +78,16 @@ def test_without_a_shared_filesystem_results_come_back_through_ray(runs, undistu
 
     runs.mkdir()
     planned = sweep.plan(api.Sweep("mixture.joint", OVER, "quick", SHORT), runs, most_lanes=4)
-    ray.init(address=cluster.address, log_to_driver=False, runtime_env={"env_vars": {"PJRT_NPROC": "1", "OPENBLAS_NUM_THREADS": "1"}})
+    ray.init(
+        address=cluster.address,
+        log_to_driver=False,
+        runtime_env={"env_vars": {"PJRT_NPROC": "1", "OPENBLAS_NUM_THREADS": "1"}},
+    )
     try:
         for group in planned.groups:
-            failed, refused, files = ray.get(ray.remote(_work).remote(to_json(group), str(tmp_path / "not there"), "token", {}))
+            failed, refused, files = ray.get(
+                ray.remote(_work).remote(to_json(group), str(tmp_path / "not there"), "token", {})
+            )
             assert not failed and not refused
             _store(files, runs)
     finally:

@@ -1,4 +1,5 @@
-"""Attention entropies of a tiny Qwen2 made on the spot: patterns as the library gives them, resuming, the command, bad input."""
+"""Attention entropies of a tiny Qwen2 made on the spot: patterns as the library gives them, resuming, the
+command, bad input."""
 
 import builtins
 import json
@@ -14,7 +15,10 @@ from stagewise.lab.progress import Silent
 
 QUESTIONS = [
     {"question": "Ann has 2 pens and buys 3 . How many ?", "answer": "Ann has 2 + 3 = 5 pens . \n#### 5"},
-    {"question": "Bob had 1,234 pens and lost 4 . How many ?", "answer": "Bob has 1,234 - 4 = 1,230 pens . \n#### 1,230"},
+    {
+        "question": "Bob had 1,234 pens and lost 4 . How many ?",
+        "answer": "Bob has 1,234 - 4 = 1,230 pens . \n#### 1,230",
+    },
     {"question": "How many is 2 - 3 ?", "answer": "2 - 3 = -1 so it is -1 . \n#### -1"},
 ]
 
@@ -32,13 +36,24 @@ def folder(tmp_path_factory):
     import transformers
 
     path = tmp_path_factory.mktemp("model")
-    words = sorted({word for q in QUESTIONS for text in q.values() for word in text.split()} | {"The", "answer", "is", "?"})
-    inner = tokenizers.Tokenizer(tokenizers.models.WordLevel({w: i for i, w in enumerate([*words, "[UNK]"])}, unk_token="[UNK]"))
+    words = sorted(
+        {word for q in QUESTIONS for text in q.values() for word in text.split()}
+        | {"The", "answer", "is", "?"}
+    )
+    inner = tokenizers.Tokenizer(
+        tokenizers.models.WordLevel({w: i for i, w in enumerate([*words, "[UNK]"])}, unk_token="[UNK]")
+    )
     inner.pre_tokenizer = tokenizers.pre_tokenizers.WhitespaceSplit()
     transformers.PreTrainedTokenizerFast(tokenizer_object=inner, unk_token="[UNK]").save_pretrained(path)
     torch.manual_seed(0)
-    config = transformers.Qwen2Config(vocab_size=128, hidden_size=32, intermediate_size=64, num_hidden_layers=2, num_attention_heads=4,
-                                      num_key_value_heads=2)  # fmt: skip
+    config = transformers.Qwen2Config(
+        vocab_size=128,
+        hidden_size=32,
+        intermediate_size=64,
+        num_hidden_layers=2,
+        num_attention_heads=4,
+        num_key_value_heads=2,
+    )
     transformers.Qwen2ForCausalLM(config).save_pretrained(path)
     return path
 
@@ -66,7 +81,9 @@ def test_patterns_are_those_the_library_gives_out(folder):
 def test_entropies_have_their_shape_and_range_and_a_stopped_run_goes_on(folder, data, tmp_path, monkeypatch):
     out = tmp_path / "out"
     whole = attention.probe(attention.Probe(str(folder), data), out, Silent())
-    assert whole.shape == (3, 3, 2, 4) and (whole > 0.9).all() and (whole <= 1 + 1e-6).all()  # random weights: nearly uniform
+    assert (
+        whole.shape == (3, 3, 2, 4) and (whole > 0.9).all() and (whole <= 1 + 1e-6).all()
+    )  # random weights: nearly uniform
     assert (whole[:, 2] >= whole[:, 1] - 1e-6).all()  # a minimum over fewer places is not lower
     kept = out / "entropies.jsonl"
     first, second, _ = kept.read_text().splitlines(keepends=True)
@@ -86,7 +103,22 @@ def test_entropies_have_their_shape_and_range_and_a_stopped_run_goes_on(folder, 
 
 
 def test_the_command_prints_a_table_and_draws(folder, data, tmp_path, capsys):
-    assert main(["probe-attention", str(folder), str(data), "--items", "2", "--places", "answer", "--out", str(tmp_path / "out")]) == 0
+    assert (
+        main(
+            [
+                "probe-attention",
+                str(folder),
+                str(data),
+                "--items",
+                "2",
+                "--places",
+                "answer",
+                "--out",
+                str(tmp_path / "out"),
+            ]
+        )
+        == 0
+    )
     assert "lower when matched" in capsys.readouterr().out
     assert (tmp_path / "out" / "entropy.png").stat().st_size > 1000
     layers = json.loads((tmp_path / "out" / "summary.json").read_text())
@@ -102,9 +134,13 @@ def test_results_are_what_stands_behind_the_mark(data):
 
 @pytest.mark.parametrize(
     "line, says",
-    [("{", "line 2 of .* is not JSON"), ('{"question": "a"}', "line 2 of .* has no text under 'answer'"), ("[1]", "line 2 .* 'question'"),
-     ('{"question": "a", "answer": "b"}', "line 2 of .* has no result after ####")],
-)  # fmt: skip
+    [
+        ("{", "line 2 of .* is not JSON"),
+        ('{"question": "a"}', "line 2 of .* has no text under 'answer'"),
+        ("[1]", "line 2 .* 'question'"),
+        ('{"question": "a", "answer": "b"}', "line 2 of .* has no result after ####"),
+    ],
+)
 def test_bad_lines_are_named(data, line, says):
     lines = data.read_text().splitlines()
     data.write_text("\n".join([lines[0], line, lines[1]]))

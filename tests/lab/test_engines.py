@@ -11,7 +11,10 @@ from tests.lab.test_sweep import same
 
 def test_a_pool_whose_workers_cannot_begin_says_why(runs, tmp_path):
     script = tmp_path / "unguarded.py"
-    script.write_text(f"import stagewise as sw\nsw.sweep('mixture.joint', {{'width': (4, 8)}}, engine='pool', steps=40, seeds=2, runs={str(runs)!r})\n")
+    script.write_text(
+        f"import stagewise as sw\nsw.sweep('mixture.joint', {{'width': (4, 8)}}, engine='pool', steps=40, "
+        f"seeds=2, runs={str(runs)!r})\n"
+    )
     ended = subprocess.run([sys.executable, script], capture_output=True, text=True, timeout=240)
     assert ended.returncode != 0 and "__main__" in ended.stderr.splitlines()[-1]
 
@@ -25,7 +28,8 @@ from stagewise.papers.mixture.experiments import JointTraining
 real = JointTraining.start
 JointTraining.start = lambda self, seeds: os._exit(9) if self.width == 8 else real(self, seeds)
 if __name__ == "__main__":
-    found = sw.sweep("mixture.joint", {{"width": (4, 8, 16)}}, engine="pool", lanes=6, workers=1, steps=40, seeds=2, runs={str(runs)!r})
+    how = dict(engine="pool", lanes=6, workers=1, runs={str(runs)!r})
+    found = sw.sweep("mixture.joint", {{"width": (4, 8, 16)}}, steps=40, seeds=2, **how)
     print(found.missing.values.tolist())
 """)
     ended = subprocess.run([sys.executable, script], capture_output=True, text=True, timeout=240)
@@ -34,16 +38,41 @@ if __name__ == "__main__":
 
 
 def test_a_pool_gives_the_same_bits(runs, tmp_path):
-    words = [sys.executable, "-m", "stagewise.cli", "sweep", "mixture.joint", "--over", "width=4,8", "--over", "learning_rate=0.02,0.05", "--set", "steps=40", "--seeds", "2", "--lanes", "4"]
+    words = [
+        sys.executable,
+        "-m",
+        "stagewise.cli",
+        "sweep",
+        "mixture.joint",
+        "--over",
+        "width=4,8",
+        "--over",
+        "learning_rate=0.02,0.05",
+        "--set",
+        "steps=40",
+        "--seeds",
+        "2",
+        "--lanes",
+        "4",
+    ]
     subprocess.run([*words, "--runs", tmp_path / "plain"], check=True, capture_output=True)
-    subprocess.run([*words, "--runs", runs, "--engine", "pool", "--workers", "2"], check=True, capture_output=True)
+    subprocess.run(
+        [*words, "--runs", runs, "--engine", "pool", "--workers", "2"], check=True, capture_output=True
+    )
     assert same(runs, tmp_path / "plain")
 
 
 def test_claims_are_reproduced_by_a_pool_as_in_process(runs, tmp_path):
-    here, there = (sw.reproduce("mixture.fig1a", runs=runs / where, engine=engine) for where, engine in (("here", "process"), ("there", "pool")))
-    assert [entry.verdict.outcome for entry in here.entries] == [entry.verdict.outcome for entry in there.entries]
-    assert {path.parent.name for path in (runs / "here").glob("*/*/*/result.json")} == {path.parent.name for path in (runs / "there").glob("*/*/*/result.json")}
+    here, there = (
+        sw.reproduce("mixture.fig1a", runs=runs / where, engine=engine)
+        for where, engine in (("here", "process"), ("there", "pool"))
+    )
+    assert [entry.verdict.outcome for entry in here.entries] == [
+        entry.verdict.outcome for entry in there.entries
+    ]
+    assert {path.parent.name for path in (runs / "here").glob("*/*/*/result.json")} == {
+        path.parent.name for path in (runs / "there").glob("*/*/*/result.json")
+    }
     with pytest.raises(sw.Refused, match="workers are those of the pool"):
         sw.reproduce("mixture.fig1a", runs=runs, workers=2)
 

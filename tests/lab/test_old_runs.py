@@ -1,4 +1,5 @@
-"""Run folders of version 0.1 stay readable: one of every experiment, written by commit a4520af at tiny sizes."""
+"""Run folders of version 0.1 stay readable: one of every experiment, written by commit a4520af at tiny
+sizes."""
 
 import tarfile
 from pathlib import Path

@@ -31,7 +31,11 @@ def test_what_is_for_later_is_neither_run_nor_judged_at_preset_quick(tmp_path):
 
     assert experiments_for([later], "quick") == [] and len(experiments_for([later], "standard")) == 2
     (entry,) = judge_all([later], "quick", tmp_path, Runs({}))
-    assert entry.verdict.outcome == entry.control.outcome == "untested" and "--preset standard" in entry.verdict.why and not entry.defect
+    assert (
+        entry.verdict.outcome == entry.control.outcome == "untested"
+        and "--preset standard" in entry.verdict.why
+        and not entry.defect
+    )
 
 
 def test_later_studies_keep_their_changes():

@@ -28,10 +28,27 @@ def test_the_page_is_one_file_that_needs_no_network(quick):
 
 def test_the_ledger_has_the_promised_form(quick):
     for entry in json.loads(quick.ledger.read_text())["claims"]:
-        promised = {"id", "paper", "source", "statement", "verdict", "measured", "predicted", "threshold", "reason", "seeds",
-                    "control", "beyond_paper", "preset", "seconds", "runs"}  # fmt: skip
+        promised = {
+            "id",
+            "paper",
+            "source",
+            "statement",
+            "verdict",
+            "measured",
+            "predicted",
+            "threshold",
+            "reason",
+            "seeds",
+            "control",
+            "beyond_paper",
+            "preset",
+            "seconds",
+            "runs",
+        }
         assert promised <= set(entry)
-        assert entry["verdict"] in ("holds", "fails", "inconclusive", "untested") and set(entry["control"]) >= {"what", "verdict"}
+        assert entry["verdict"] in ("holds", "fails", "inconclusive", "untested") and set(
+            entry["control"]
+        ) >= {"what", "verdict"}
         assert all(set(value) == {"value", "low", "high"} for value in entry["measured"].values())
         assert entry["seeds"] == "exact" or isinstance(entry["seeds"], int)
 
@@ -78,7 +95,10 @@ def test_examples_name_what_answers_depend_on():
 
     drawn = parity()
     for place in sorted(drawn.answers):
-        assert int(drawn.tokens[place]) == sum(int(drawn.tokens[needed]) for asks, needed, _ in drawn.needs if asks == place) % 2
+        assert (
+            int(drawn.tokens[place])
+            == sum(int(drawn.tokens[needed]) for asks, needed, _ in drawn.needs if asks == place) % 2
+        )
     drawn = follow()
     [end] = drawn.answers
     assert f"={drawn.tokens[drawn.needs[-1][1]]}" == drawn.tokens[end]
@@ -105,10 +125,16 @@ def test_the_page_works_in_a_browser(quick, browser):
     wrong, shots = watched(page), Path(quick.report.parent / SHOTS)
     shots.mkdir(exist_ok=True)
     page.goto(quick.report.as_uri())
-    paint = page.evaluate("new Promise(seen => new PerformanceObserver(list => seen(list.getEntries()[0].startTime)).observe({type: 'paint', buffered: true}))")
+    paint = page.evaluate(
+        "new Promise(seen => new PerformanceObserver(list => "
+        "seen(list.getEntries()[0].startTime)).observe({type: 'paint', buffered: true}))"
+    )
     assert paint < 10_000  # two seconds on a quiet machine: benchmarks/page.py
     page.wait_for_function("document.body.dataset.drawn == 'all'", timeout=120_000)
-    figures = page.evaluate("[...document.querySelectorAll('figure')].filter(one => one.querySelector('.spec') && !one.closest('details')).length")
+    figures = page.evaluate(
+        "[...document.querySelectorAll('figure')].filter(one => one.querySelector('.spec') && "
+        "!one.closest('details')).length"
+    )
     assert page.locator("figure .chart svg").count() == figures >= 20
     page.screenshot(path=shots / "front.png")
     for paper in catalogue.papers():
@@ -139,10 +165,15 @@ def test_the_page_works_in_a_browser(quick, browser):
     some = page.locator(".claim:visible").count()
     assert 0 < some < sum(entry.claim.paper == "mixture" for entry in quick.entries)
     page.locator(".claim:visible summary").first.click()
-    assert page.locator(".claim[open]:visible code").first.inner_text().startswith("stagewise reproduce mixture.")
+    assert (
+        page.locator(".claim[open]:visible code")
+        .first.inner_text()
+        .startswith("stagewise reproduce mixture.")
+    )
     page.locator("#ledger").screenshot(path=shots / "ledger.png")
 
-    # a claim that no figure shows is drawn once it is opened, and a link opens the claim, not the figure of the same name
+    # a claim that no figure shows is drawn once it is opened, and a link opens the claim, not the figure of
+    # the same name
     page.goto(quick.report.as_uri() + "#claim-composition.lem10")
     page.wait_for_selector("[id='claim-composition.lem10'][open] .chart svg")
     page.evaluate("location.hash = 'claim-mixture.fig2'")
@@ -168,8 +199,13 @@ def test_the_page_fits_phones_and_wide_screens(quick, browser, width, scheme):
     page.goto(quick.report.as_uri())
     page.wait_for_function("document.body.dataset.drawn == 'all'", timeout=120_000)
     assert page.evaluate("document.documentElement.scrollWidth") <= width
-    unlabelled = page.evaluate("[...document.querySelectorAll('input, select, button')].filter(one => !(one.labels?.length || one.ariaLabel || one.textContent.trim())).length")
+    unlabelled = page.evaluate(
+        "[...document.querySelectorAll('input, select, button')].filter(one => !(one.labels?.length || "
+        "one.ariaLabel || one.textContent.trim())).length"
+    )
     assert unlabelled == 0 and page.locator("h1").count() == 1
-    assert page.evaluate("[...document.querySelectorAll('[role=img]')].every(one => one.ariaLabel.length > 20)")
+    assert page.evaluate(
+        "[...document.querySelectorAll('[role=img]')].every(one => one.ariaLabel.length > 20)"
+    )
     (quick.report.parent / SHOTS).mkdir(exist_ok=True)
     page.screenshot(path=quick.report.parent / SHOTS / f"{width}.png")

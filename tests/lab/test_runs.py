@@ -80,7 +80,9 @@ def test_groups_are_bounded(runs, monkeypatch):
 
     monkeypatch.setattr(jobs, "MOST_LANES", 4)
     notes = Notes()
-    study = sw.Study("x", "", JointTraining.plan(width=4, steps=20, seeds=2), over={"learning_rate": (0.1, 0.2, 0.3)})
+    study = sw.Study(
+        "x", "", JointTraining.plan(width=4, steps=20, seeds=2), over={"learning_rate": (0.1, 0.2, 0.3)}
+    )
     sw.run(study.at("quick"), runs=runs, progress=notes)
     assert notes.begun == ["mixture.joint (4 seeds)", "mixture.joint (2 seeds)"]
 
@@ -100,13 +102,15 @@ def test_the_code_digest_follows_what_a_run_uses(monkeypatch):
 
     def digests(changed=None, text=""):
         forget()
-        monkeypatch.setattr(provenance, "_tree", lambda n: ast.parse(ast.unparse(real(n)) + (text if n == changed else "")))
+        monkeypatch.setattr(
+            provenance, "_tree", lambda n: ast.parse(ast.unparse(real(n)) + (text if n == changed else ""))
+        )
         return code_of(JointTraining), code_of(SymmetricTraining)
 
     joint, symmetric = digests()
     assert digests("stagewise.papers.mixture.closed", "\n'only words'") == (joint, symmetric)
     assert digests("stagewise.papers.mixture.closed", "\nx = 1")[0] != joint
-    assert digests("stagewise.papers.mixture.orbits", "\nx = 1") [0] == joint
+    assert digests("stagewise.papers.mixture.orbits", "\nx = 1")[0] == joint
     assert digests("stagewise.papers.mixture.orbits", "\nx = 1")[1] != symmetric
     forget()
 
@@ -152,7 +156,9 @@ sw.run({LONG}, runs=path)
 
 def start(runs, killed_after=0):
     """Begin the long run in another process, killed after so many saved checkpoints if any."""
-    return subprocess.Popen([sys.executable, "-c", SCRIPT, str(runs), str(killed_after)], stderr=subprocess.PIPE)
+    return subprocess.Popen(
+        [sys.executable, "-c", SCRIPT, str(runs), str(killed_after)], stderr=subprocess.PIPE
+    )
 
 
 def killed(runs, after):
@@ -195,7 +201,9 @@ def test_killed_between_two_results_what_is_stored_is_not_run_again_with_others(
     from stagewise.lab import jobs
 
     monkeypatch.setattr(jobs, "MOST_LANES", 6)
-    grid = sw.Study("x", "", small.plan(width=33, steps=300, seeds=2), {"learning_rate": (0.1, 0.15, 0.2, 0.25, 0.3)})
+    grid = sw.Study(
+        "x", "", small.plan(width=33, steps=300, seeds=2), {"learning_rate": (0.1, 0.15, 0.2, 0.25, 0.3)}
+    )
     undisturbed, whole, calls = sw.run(grid, runs=runs.parent / "undisturbed"), Block.finish, []
 
     def second_kills(*arguments):
@@ -210,7 +218,10 @@ def test_killed_between_two_results_what_is_stored_is_not_run_again_with_others(
     monkeypatch.setattr(Block, "finish", whole)
     notes = Notes()
     xr.testing.assert_identical(sw.run(grid, runs=runs, progress=notes), undisturbed)
-    assert sorted(zip(notes.begun, map(bool, notes.chunks))) == [("mixture.joint (4 seeds)", False), ("mixture.joint (4 seeds)", True)]  # two of the first group, finished; the second
+    assert sorted(zip(notes.begun, map(bool, notes.chunks))) == [
+        ("mixture.joint (4 seeds)", False),
+        ("mixture.joint (4 seeds)", True),
+    ]  # two of the first group, finished; the second
 
 
 def test_what_is_stored_but_not_finished_counts_when_seeds_are_looked_for(runs, monkeypatch):
@@ -220,7 +231,9 @@ def test_what_is_stored_but_not_finished_counts_when_seeds_are_looked_for(runs, 
         sw.run(small, runs=runs, seeds=4)
     monkeypatch.setattr(Block, "finish", whole)
     sw.run(small, runs=runs, seeds=2)
-    assert [folder.name.partition(".")[0] for folder in sw.run(small, runs=runs, seeds=4).folders] == ["seeds-0-4"]
+    assert [folder.name.partition(".")[0] for folder in sw.run(small, runs=runs, seeds=4).folders] == [
+        "seeds-0-4"
+    ]
 
 
 def test_two_processes_share_the_work(runs):
@@ -230,7 +243,9 @@ def test_two_processes_share_the_work(runs):
     assert not list(runs.glob("*/*/damaged-*"))
 
 
-@pytest.mark.parametrize("name", ["trajectory.nc", "checkpoint.safetensors", "result.json", "config.json", "environment.json"])
+@pytest.mark.parametrize(
+    "name", ["trajectory.nc", "checkpoint.safetensors", "result.json", "config.json", "environment.json"]
+)
 @pytest.mark.parametrize("damage", ["truncated", "flipped", "gone"])
 def test_damage_is_noticed_named_and_mended(runs, name, damage):
     run = sw.run(small, runs=runs)
@@ -245,7 +260,11 @@ def test_damage_is_noticed_named_and_mended(runs, name, damage):
     again = sw.run(small, runs=runs, progress=notes)
     xr.testing.assert_identical(run.trajectory, again.trajectory)
     if not (name == "result.json" and damage == "gone"):
-        assert notes.begun and len(list(runs.glob("*/*/damaged-*"))) == 1 and path.parent.name in " ".join(notes.said)
+        assert (
+            notes.begun
+            and len(list(runs.glob("*/*/damaged-*"))) == 1
+            and path.parent.name in " ".join(notes.said)
+        )
 
 
 def test_a_damaged_checkpoint_is_set_aside_and_the_run_goes_on(runs):
@@ -309,7 +328,13 @@ def test_settings_round_trip(runs):
         assert from_json(type(experiment), to_json(experiment)) == experiment
     with pytest.raises(sw.Refused, match="did you mean learning_rate"):
         JointTraining.at("quick", learning_rat=1)
-    for wrong in (dict(steps="10"), dict(steps=1.5), dict(seeds=True), dict(task=3), dict(learning_rate=None)):
+    for wrong in (
+        dict(steps="10"),
+        dict(steps=1.5),
+        dict(seeds=True),
+        dict(task=3),
+        dict(learning_rate=None),
+    ):
         with pytest.raises(sw.Refused, match="must be"):
             JointTraining(**wrong)
     with pytest.raises(sw.Refused, match="trains must be one of both, neurons, attention, not 'neuron'"):

@@ -12,7 +12,17 @@ import pytest
 
 from tests.lab.watched import until, watched
 
-LONG = ["composition.encoding", "--steps", "200000", "--evaluations", "4000", "--seeds", "2", "--form", "readouts"]
+LONG = [
+    "composition.encoding",
+    "--steps",
+    "200000",
+    "--evaluations",
+    "4000",
+    "--seeds",
+    "2",
+    "--form",
+    "readouts",
+]
 
 
 def stagewise(*arguments, **more) -> subprocess.Popen:
@@ -64,19 +74,27 @@ def finished(runs):
     """Two finished runs of an experiment that takes a second."""
     import stagewise as sw
 
-    return [sw.run("parity.embeddings", runs=runs, seeds=2), *(sw.run("mixture.symmetric", runs=runs, learning_rate=rate, steps=50) for rate in (0.1, 0.2))]
+    return [
+        sw.run("parity.embeddings", runs=runs, seeds=2),
+        *(sw.run("mixture.symmetric", runs=runs, learning_rate=rate, steps=50) for rate in (0.1, 0.2)),
+    ]
 
 
 def test_what_is_stored_is_listed_shown_and_compared(finished, server):
     status, headers, body = server("/api/runs")
     listed = json.loads(body)["runs"]
     assert status == 200 and {run["state"] for run in listed} == {"finished"} and len(listed) == 3
-    assert "default-src 'none'" in headers["content-security-policy"] and headers["x-content-type-options"] == "nosniff"
+    assert (
+        "default-src 'none'" in headers["content-security-policy"]
+        and headers["x-content-type-options"] == "nosniff"
+    )
     alike = [run["folder"] for run in listed if run["experiment"] == "mixture.symmetric"]
     shown = json.loads(server(f"/api/run/{alike[0]}")[2])
     assert shown["chart"] and shown["finished"] and shown["settings"]["steps"] == "50"
     both = json.loads(server("/api/compare?" + "&".join(f"run={folder}" for folder in alike))[2])
-    assert both["differing"] == {"learning_rate": ["0.1", "0.2"]} or both["differing"] == {"learning_rate": ["0.2", "0.1"]}
+    assert both["differing"] == {"learning_rate": ["0.1", "0.2"]} or both["differing"] == {
+        "learning_rate": ["0.2", "0.1"]
+    }
     other = next(run["folder"] for run in listed if run["experiment"] == "parity.embeddings")
     assert server(f"/api/compare?run={alike[0]}&run={other}")[0] == 404
 
@@ -91,9 +109,23 @@ def test_nothing_outside_of_the_folder_is_served(runs, server, tmp_path):
     (runs / "reports" / "away").symlink_to(tmp_path)
     assert server("/reports/mine.quick/report.html")[0] == 200
     assert "sandbox" in server("/reports/mine.quick/report.html")[1]["content-security-policy"]
-    tried = ["/reports/mine.quick/link.json", "/reports/away/secret.json", "/reports/../secret.json", "/reports/mine.quick/../../../secret.json", "/reports/..%2f..%2fsecret.json/x",
-             "/reports/mine.quick/%2e%2e%2f%2e%2e%2f%2e%2e%2fsecret.json", "/reports/mine.quick/..%5c..%5csecret.json", "/reports//etc/passwd", "/reports/mine.quick/figures/%00",
-             "/api/run/../../secret.json", "/api/run/%2e%2e/%2e%2e/secret.json", "/api/run/a/b/..%2fc", "/..%2fsecret.json", "/%2e%2e/secret.json", "/reports/%c0%ae%c0%ae/secret.json"]  # fmt: skip
+    tried = [
+        "/reports/mine.quick/link.json",
+        "/reports/away/secret.json",
+        "/reports/../secret.json",
+        "/reports/mine.quick/../../../secret.json",
+        "/reports/..%2f..%2fsecret.json/x",
+        "/reports/mine.quick/%2e%2e%2f%2e%2e%2f%2e%2e%2fsecret.json",
+        "/reports/mine.quick/..%5c..%5csecret.json",
+        "/reports//etc/passwd",
+        "/reports/mine.quick/figures/%00",
+        "/api/run/../../secret.json",
+        "/api/run/%2e%2e/%2e%2e/secret.json",
+        "/api/run/a/b/..%2fc",
+        "/..%2fsecret.json",
+        "/%2e%2e/secret.json",
+        "/reports/%c0%ae%c0%ae/secret.json",
+    ]
     for path in tried:
         status, _, body = server(path)
         assert status in (400, 404) and b"secret" not in body.replace(b"secret.json", b""), path
@@ -103,11 +135,25 @@ def test_nothing_outside_of_the_folder_is_served(runs, server, tmp_path):
 @pytest.mark.oracle
 def test_hostile_names_and_broken_folders_do_no_harm(runs, server, browser):
     evil = "<img src=x onerror=alert(1)>"
-    for n, (name, config) in enumerate({
-        evil: {"format": 1, "experiment": evil, "settings": {"<script>alert(2)</script>": evil}, "seeds": [0, 1], "code": "x"},
-        "mixture.joint": {"format": 1, "experiment": "mixture.joint", "settings": {"task": {"groups": "</td><script>alert(3)</script>"}}, "seeds": [0, 1], "code": "x"},
-        "newer": {"format": 99},
-    }.items()):  # fmt: skip
+    for n, (name, config) in enumerate(
+        {
+            evil: {
+                "format": 1,
+                "experiment": evil,
+                "settings": {"<script>alert(2)</script>": evil},
+                "seeds": [0, 1],
+                "code": "x",
+            },
+            "mixture.joint": {
+                "format": 1,
+                "experiment": "mixture.joint",
+                "settings": {"task": {"groups": "</td><script>alert(3)</script>"}},
+                "seeds": [0, 1],
+                "code": "x",
+            },
+            "newer": {"format": 99},
+        }.items()
+    ):
         folder = runs / name / f"{n}" / "seeds-0-1.00000000"
         folder.mkdir(parents=True)
         (folder / "config.json").write_text(json.dumps(config))
@@ -130,12 +176,31 @@ def test_hostile_names_and_broken_folders_do_no_harm(runs, server, browser):
 
 
 BROKEN = {
-    "infinite seconds": {"result.json": '{"format": 1, "seconds": 1e999, "finished": "x", "files": {}}'}, "seconds in words": {"result.json": '{"format": 1, "seconds": "abc", "finished": "x"}'},
-    "no number": {"failed.json": '{"reason": NaN}'}, "seeds": {"config.json": '{"format": 1, "experiment": "mixture.joint", "settings": {}, "seeds": [0, Infinity], "code": "x"}'},
-    "half a letter": {"config.json": '{"format": 1, "experiment": "mixture.joint", "settings": {"a": "\\ud800"}, "seeds": [0, 1], "code": "x"}'},
-    "a number for a name": {"config.json": '{"format": 1, "experiment": 7, "settings": {}, "seeds": [0, 1], "code": "x"}'}, "no end": {"config.json": "[" * 100_000},
-    "a list of settings": {"config.json": '{"format": 1, "experiment": "mixture.joint", "settings": [], "seeds": [0, 1], "code": "x"}'},
-}  # fmt: skip
+    "infinite seconds": {"result.json": '{"format": 1, "seconds": 1e999, "finished": "x", "files": {}}'},
+    "seconds in words": {"result.json": '{"format": 1, "seconds": "abc", "finished": "x"}'},
+    "no number": {"failed.json": '{"reason": NaN}'},
+    "seeds": {
+        "config.json": (
+            '{"format": 1, "experiment": "mixture.joint", "settings": {}, "seeds": [0, Infinity], '
+            '"code": "x"}'
+        )
+    },
+    "half a letter": {
+        "config.json": (
+            '{"format": 1, "experiment": "mixture.joint", "settings": {"a": "\\ud800"}, "seeds": '
+            '[0, 1], "code": "x"}'
+        )
+    },
+    "a number for a name": {
+        "config.json": '{"format": 1, "experiment": 7, "settings": {}, "seeds": [0, 1], "code": "x"}'
+    },
+    "no end": {"config.json": "[" * 100_000},
+    "a list of settings": {
+        "config.json": (
+            '{"format": 1, "experiment": "mixture.joint", "settings": [], "seeds": [0, 1], "code": "x"}'
+        )
+    },
+}
 
 
 def test_no_folder_takes_the_list_of_the_others_along(runs, finished, server, tmp_path):
@@ -177,22 +242,40 @@ def test_a_paper_is_told_from_what_is_stored(quick_folder, server_of):
     ready = json.loads(ask("/api/figures")[2])
     assert {"paper": "mixture", "preset": "quick"} in ready["pages"] and len(ready["figures"]) >= 20
     status, headers, body = ask("/told/mixture/quick")
-    assert status == 200 and "sandbox" in headers["content-security-policy"] and b"mixture.scrub" in body and b"claim-mixture.fig1a" in body
+    assert (
+        status == 200
+        and "sandbox" in headers["content-security-policy"]
+        and b"mixture.scrub" in body
+        and b"claim-mixture.fig1a" in body
+    )
     assert ask("/told/mixture/paper")[0] == ask("/told/none/quick")[0] == 404
     assert _contents(quick_folder) == before
 
 
 @pytest.mark.oracle
 def test_a_run_that_is_training_is_shown_and_updates(runs, server, browser, tmp_path):
-    training = stagewise("run", *LONG, "--runs", str(runs), stderr=subprocess.DEVNULL, stdout=subprocess.DEVNULL)
+    training = stagewise(
+        "run", *LONG, "--runs", str(runs), stderr=subprocess.DEVNULL, stdout=subprocess.DEVNULL
+    )
     try:
         page = browser.new_page(viewport={"width": 1200, "height": 900})
         wrong = watched(page)
         page.goto(server.address)
         until(page, "document.querySelector('.running')?.dataset.records > 0", 120)
-        first, done = (page.evaluate(f"Number(document.querySelector('.running').{what})") for what in ("dataset.records", "querySelector('progress').value"))
-        assert "steps/s" in page.locator(".running .how").inner_text() and page.locator(".running svg").count() == 1
-        until(page, f"Number(document.querySelector('.running').dataset.records) > {first} && document.querySelector('.running progress').value > {done}", 60)
+        first, done = (
+            page.evaluate(f"Number(document.querySelector('.running').{what})")
+            for what in ("dataset.records", "querySelector('progress').value")
+        )
+        assert (
+            "steps/s" in page.locator(".running .how").inner_text()
+            and page.locator(".running svg").count() == 1
+        )
+        until(
+            page,
+            f"Number(document.querySelector('.running').dataset.records) > {first} && "
+            f"document.querySelector('.running progress').value > {done}",
+            60,
+        )
         page.screenshot(path=tmp_path / "live.png")
         before = _contents(runs)
     finally:
@@ -211,7 +294,11 @@ def _contents(folder) -> dict:
 
 def test_what_cannot_be_served_is_refused(runs, oracle):
     oracle("starlette")
-    for arguments, said in ((["--runs", str(runs / "none")], "there is no folder"), (["--port", "99999"], "a port lies between"), (["--host", "no.such.host.invalid"], "cannot listen")):
+    for arguments, said in (
+        (["--runs", str(runs / "none")], "there is no folder"),
+        (["--port", "99999"], "a port lies between"),
+        (["--host", "no.such.host.invalid"], "cannot listen"),
+    ):
         runs.mkdir(exist_ok=True)
         given = arguments if "--runs" in arguments else ["--runs", str(runs), *arguments]
         refused = stagewise("serve", *given, stderr=subprocess.PIPE, stdout=subprocess.PIPE)

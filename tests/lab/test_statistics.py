@@ -5,10 +5,27 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from stagewise.lab.statistics import all_of, every_seed, exactly, median_interval, median_over_seeds, share_of_seeds, slope
+from stagewise.lab.statistics import (
+    all_of,
+    every_seed,
+    exactly,
+    median_interval,
+    median_over_seeds,
+    share_of_seeds,
+    slope,
+)
 
 
-@pytest.mark.parametrize("times, seeds, outcome", [(4, 4, "holds"), (3, 3, "inconclusive"), (0, 8, "fails"), (4, 8, "inconclusive"), (1, 1, "inconclusive")])
+@pytest.mark.parametrize(
+    "times, seeds, outcome",
+    [
+        (4, 4, "holds"),
+        (3, 3, "inconclusive"),
+        (0, 8, "fails"),
+        (4, 8, "inconclusive"),
+        (1, 1, "inconclusive"),
+    ],
+)
 def test_shares(times, seeds, outcome):
     assert share_of_seeds("x", [True] * times + [False] * (seeds - times)).outcome == outcome
 
@@ -58,7 +75,9 @@ def test_difference_of_shares_is_newcombes():
     from stagewise.lab.statistics import difference_of_shares
 
     measured = difference_of_shares("d", [True] * 56 + [False] * 14, [True] * 48 + [False] * 32).measured["d"]
-    assert np.allclose([measured.value, measured.low, measured.high], [0.2, 0.0524, 0.3339], atol=5e-4)  # Newcombe 1998, example (a), method 10
+    assert np.allclose(
+        [measured.value, measured.low, measured.high], [0.2, 0.0524, 0.3339], atol=5e-4
+    )  # Newcombe 1998, example (a), method 10
     assert difference_of_shares("d", [True] * 20, [False] * 20).outcome == "holds"
     assert difference_of_shares("d", [False] * 20, [False] * 20).outcome == "inconclusive"
 

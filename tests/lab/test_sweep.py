@@ -19,9 +19,16 @@ OVER = {"learning_rate": (0.02, 0.05), "width": (4, 8)}
 SMALL = dict(steps=40, seeds=2)
 
 
-@pytest.mark.parametrize("words, values", [
-    ("1,2,4", (1, 2, 4)), ("2..5", (2, 3, 4, 5)), ("10..40/4", (10, 20, 30, 40)), ("1..1000/4log", (1, 10, 100, 1000)), ("7", (7,)),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "words, values",
+    [
+        ("1,2,4", (1, 2, 4)),
+        ("2..5", (2, 3, 4, 5)),
+        ("10..40/4", (10, 20, 30, 40)),
+        ("1..1000/4log", (1, 10, 100, 1000)),
+        ("7", (7,)),
+    ],
+)
 def test_axes_are_lists_ranges_and_log_ranges(words, values):
     assert axes.parse("width", words, JointTraining) == values
 
@@ -39,34 +46,73 @@ def test_axes_are_typed_by_the_setting():
 
 def test_the_same_sweep_from_words_from_python_and_from_a_file_is_the_same(tmp_path):
     from_python = sw.Sweep("mixture.joint", {"learning_rate": [1, 2]}, "quick", {"seeds": 2})
-    from_file = sweep_from({"experiment": "mixture.joint", "seeds": 2, "over": {"learning_rate": {"from": 1, "to": 2, "count": 2}}})
-    from_words = sw.Sweep("mixture.joint", {"learning_rate": axes.parse("learning_rate", "1,2", JointTraining)}, "quick", {"seeds": 2})
-    from_numpy = sw.Sweep("mixture.joint", {"learning_rate": np.arange(1, 3)}, "quick", {"seeds": np.int64(2)})
+    from_file = sweep_from(
+        {
+            "experiment": "mixture.joint",
+            "seeds": 2,
+            "over": {"learning_rate": {"from": 1, "to": 2, "count": 2}},
+        }
+    )
+    from_words = sw.Sweep(
+        "mixture.joint",
+        {"learning_rate": axes.parse("learning_rate", "1,2", JointTraining)},
+        "quick",
+        {"seeds": 2},
+    )
+    from_numpy = sw.Sweep(
+        "mixture.joint", {"learning_rate": np.arange(1, 3)}, "quick", {"seeds": np.int64(2)}
+    )
     assert from_python == from_file == from_words == from_numpy
 
 
 def test_settings_are_checked_together_and_every_study_is_a_sweep(tmp_path):
     from stagewise.lab import catalogue
 
-    chosen = sw.Sweep("parity.training", {"learning_rate": (0.001,)}, "quick", {"task.bits": 30, "task.secret_size": 20})
+    chosen = sw.Sweep(
+        "parity.training", {"learning_rate": (0.001,)}, "quick", {"task.bits": 30, "task.secret_size": 20}
+    )
     assert chosen.grid.cells()[0][1].task.secret_size == 20
     for study in catalogue.studies().values():
         grid = study.at("quick")
-        assert [cell for _, cell in sw.Sweep.of(study, "quick").grid.cells()] == [cell for _, cell in grid.cells()], study.name
-        assert sweep.Sweep.from_spec(sw.Sweep.of(study, "quick").spec).name == sw.Sweep.of(study, "quick").name
+        assert [cell for _, cell in sw.Sweep.of(study, "quick").grid.cells()] == [
+            cell for _, cell in grid.cells()
+        ], study.name
+        assert (
+            sweep.Sweep.from_spec(sw.Sweep.of(study, "quick").spec).name == sw.Sweep.of(study, "quick").name
+        )
 
 
-@pytest.mark.parametrize("words, said", [
-    (["--over", "widht=1,2"], "did you mean"), (["--over", "width="], "no values"), (["--over", "width=4..2"], "empty"), (["--over", "width=0.5..2"], "how many values"),
-    (["--over", "width=a,b"], "whole number"), (["--over", "width=1..2..3"], "not a"), (["--over", "width=4,4"], "comes twice"), (["--over", "learning_rate=0..1/3log"], "positive"),
-    (["--over", "width"], "name=values"), ([], "at least one setting"), (["--over", "seeds=1,2"], "--seeds"), (["--over", "width=4,-1"], "width"),
-    (["--over", "width=1..2000", "--over", "steps=1..2000"], "4,000,000 jobs"), (["--over", "width=4", "--engine", "pol"], "did you mean"), (["--over", "width=4", "--out", "x.xls"], ".parquet"),
-    (["--over", "width=4", "--engine", "ray", "--address", "127.0.0.1:9"], "nobody answers"), (["--over", "width=4", "--workers", "3"], "--engine pool"), (["--file", "none.toml"], "cannot read"),
-    (["--over", "width=4", "--set", "steps=1,2"], "one value"), (["--over", "width=4", "--over", "width=5"], "twice"), (["--over", "width=4", "--set", "width=8"], "swept over and set"),
-    (["--over", "width=4", "--set", "bias=0.5", "--set", "bias=0.6"], "twice"), (["--over", "width=4", "--out", "/proc/none/x.csv"], "cannot create"), (["--over", "learning_rate=0..inf/3"], "finite"),
-    (["--over", f"learning_rate=1..1{'0' * 400}/3"], "finite"),
-    (["--over", "width=4", "--preset", "nope"], "unknown preset"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "words, said",
+    [
+        (["--over", "widht=1,2"], "did you mean"),
+        (["--over", "width="], "no values"),
+        (["--over", "width=4..2"], "empty"),
+        (["--over", "width=0.5..2"], "how many values"),
+        (["--over", "width=a,b"], "whole number"),
+        (["--over", "width=1..2..3"], "not a"),
+        (["--over", "width=4,4"], "comes twice"),
+        (["--over", "learning_rate=0..1/3log"], "positive"),
+        (["--over", "width"], "name=values"),
+        ([], "at least one setting"),
+        (["--over", "seeds=1,2"], "--seeds"),
+        (["--over", "width=4,-1"], "width"),
+        (["--over", "width=1..2000", "--over", "steps=1..2000"], "4,000,000 jobs"),
+        (["--over", "width=4", "--engine", "pol"], "did you mean"),
+        (["--over", "width=4", "--out", "x.xls"], ".parquet"),
+        (["--over", "width=4", "--engine", "ray", "--address", "127.0.0.1:9"], "nobody answers"),
+        (["--over", "width=4", "--workers", "3"], "--engine pool"),
+        (["--file", "none.toml"], "cannot read"),
+        (["--over", "width=4", "--set", "steps=1,2"], "one value"),
+        (["--over", "width=4", "--over", "width=5"], "twice"),
+        (["--over", "width=4", "--set", "width=8"], "swept over and set"),
+        (["--over", "width=4", "--set", "bias=0.5", "--set", "bias=0.6"], "twice"),
+        (["--over", "width=4", "--out", "/proc/none/x.csv"], "cannot create"),
+        (["--over", "learning_rate=0..inf/3"], "finite"),
+        (["--over", f"learning_rate=1..1{'0' * 400}/3"], "finite"),
+        (["--over", "width=4", "--preset", "nope"], "unknown preset"),
+    ],
+)
 def test_bad_input_is_refused_in_one_sentence_before_anything_runs(runs, capsys, words, said):
     if "ray" in words:
         pytest.importorskip("ray")
@@ -80,13 +126,18 @@ def test_a_sweep_does_only_what_is_missing_and_keeps_its_groups(runs):
     first = Notes()
     dataset = sw.sweep("mixture.joint", OVER, runs=runs, progress=first, **SMALL)
     assert first.begun == ["mixture.joint (8 seeds)"]  # one program for all: widths and rates are numbers
-    assert dict(dataset.sizes) | {"learning_rate": 2, "width": 2, "seed": 2} == dict(dataset.sizes) and not dataset.missing.any()
+    assert (
+        dict(dataset.sizes) | {"learning_rate": 2, "width": 2, "seed": 2} == dict(dataset.sizes)
+        and not dataset.missing.any()
+    )
     again, more = Notes(), Notes()
     xr.testing.assert_identical(sw.sweep("mixture.joint", OVER, runs=runs, progress=again, **SMALL), dataset)
     wider = sw.sweep("mixture.joint", OVER | {"width": (4, 8, 16)}, runs=runs, progress=more, **SMALL)
     assert not again.begun and more.begun == ["mixture.joint (4 seeds)"]
     xr.testing.assert_identical(wider.loss.sel(width=[4, 8]), dataset.loss)
-    alone = sw.run("mixture.joint", runs=runs.parent / "alone", learning_rate=0.05, width=8, **SMALL).trajectory
+    alone = sw.run(
+        "mixture.joint", runs=runs.parent / "alone", learning_rate=0.05, width=8, **SMALL
+    ).trajectory
     np.testing.assert_allclose(dataset.loss.sel(learning_rate=0.05, width=8), alone.loss, rtol=1e-9)
 
 
@@ -141,12 +192,26 @@ def test_a_job_that_refuses_or_has_no_program_is_a_failure_of_its_own(runs, monk
 
     monkeypatch.setattr(JointTraining, "start", refuses)
     monkeypatch.setattr(JointTraining, "program", breaks)
-    assert sw.sweep("mixture.joint", {"width": (4, 8, 16)}, runs=runs, **SMALL).missing.values.tolist() == [False, True, True]
+    assert sw.sweep("mixture.joint", {"width": (4, 8, 16)}, runs=runs, **SMALL).missing.values.tolist() == [
+        False,
+        True,
+        True,
+    ]
 
 
 def test_an_old_failure_is_no_reason_to_stop_fast(runs, broken):
     sw.sweep("mixture.joint", {"width": (4, 8), "learning_rate": (0.02, 0.05)}, runs=runs, **SMALL)
-    assert sw.sweep("mixture.joint", {"width": (4, 8), "learning_rate": (0.02, 0.05)}, runs=runs, fail_fast=True, **SMALL).missing.sel(width=8).all()
+    assert (
+        sw.sweep(
+            "mixture.joint",
+            {"width": (4, 8), "learning_rate": (0.02, 0.05)},
+            runs=runs,
+            fail_fast=True,
+            **SMALL,
+        )
+        .missing.sel(width=8)
+        .all()
+    )
 
 
 def test_a_group_that_broke_stays_apart_after_an_interruption(runs, broken):
@@ -168,35 +233,80 @@ def test_a_group_that_broke_stays_apart_after_an_interruption(runs, broken):
 def test_fail_fast_stops_within_a_group_too(runs, broken, capsys):
     with pytest.raises(sw.Refused, match="width 8 is broken"):
         sw.sweep("mixture.joint", {"width": (8, 4)}, runs=runs, fail_fast=True, lanes=2, **SMALL)
-    words = ["sweep", "mixture.joint", "--over", "width=8,4,16,32", "--set", "steps=40", "--seeds", "2", "--runs", str(runs.parent / "other"), "--fail-fast"]
+    words = [
+        "sweep",
+        "mixture.joint",
+        "--over",
+        "width=8,4,16,32",
+        "--set",
+        "steps=40",
+        "--seeds",
+        "2",
+        "--runs",
+        str(runs.parent / "other"),
+        "--fail-fast",
+    ]
     assert main(words) == 1
     said = capsys.readouterr().out
     assert "width 8 is broken" in said and "missing: " in said and "done 4" not in said
 
 
 def test_a_plan_is_shown_without_touching_what_is_there(runs, broken, capsys):
-    words = ["sweep", "mixture.joint", "--over", "width=4,8", "--set", "steps=40", "--seeds", "2", "--runs", str(runs)]
+    words = [
+        "sweep",
+        "mixture.joint",
+        "--over",
+        "width=4,8",
+        "--set",
+        "steps=40",
+        "--seeds",
+        "2",
+        "--runs",
+        str(runs),
+    ]
     assert main(words) == 1
     damaged = next(runs.glob("*/*/*/trajectory.nc"))
     damaged.write_bytes(damaged.read_bytes()[:-5])
     before = sorted(runs.rglob("*"))
     capsys.readouterr()
     assert main([*words, "--dry-run", "--retry"]) == 0 and sorted(runs.rglob("*")) == before
-    assert main([*words[:3], "width=8", *words[4:-1], str(runs.parent / "new"), "--dry-run"]) == 0  # its only job breaks
+    assert (
+        main([*words[:3], "width=8", *words[4:-1], str(runs.parent / "new"), "--dry-run"]) == 0
+    )  # its only job breaks
     assert "no estimate" in capsys.readouterr().out
 
 
 def test_estimates_grow_with_the_work(runs, monkeypatch):
     def of(steps, seeds=2):
-        return sweep.estimate(sweep.plan(sw.Sweep("mixture.joint", {"width": (4, 8)}, "quick", {"steps": steps, "seeds": seeds}), runs))
+        return sweep.estimate(
+            sweep.plan(
+                sw.Sweep("mixture.joint", {"width": (4, 8)}, "quick", {"steps": steps, "seeds": seeds}), runs
+            )
+        )
 
     assert 0 < of(2000) < 600  # timed
     monkeypatch.setattr(sweep, "_seconds_a_unit", lambda program, group: 1e-3)
-    assert of(2000) == pytest.approx(1e-3 * 2 * 2 * 2000) and of(200_000) == pytest.approx(100 * of(2000)) and of(2000, 6) == pytest.approx(3 * of(2000))
+    assert (
+        of(2000) == pytest.approx(1e-3 * 2 * 2 * 2000)
+        and of(200_000) == pytest.approx(100 * of(2000))
+        and of(2000, 6) == pytest.approx(3 * of(2000))
+    )
 
 
 def test_what_is_missing_is_nan_in_every_kind_of_file(runs, broken, tmp_path):
-    words = ["sweep", "mixture.joint", "--over", "width=4,8", "--set", "steps=40", "--seeds", "2", "--runs", str(runs), "--out"]
+    words = [
+        "sweep",
+        "mixture.joint",
+        "--over",
+        "width=4,8",
+        "--set",
+        "steps=40",
+        "--seeds",
+        "2",
+        "--runs",
+        str(runs),
+        "--out",
+    ]
     assert main([*words, str(tmp_path / "x.nc")]) == 1
     stored = xr.load_dataset(tmp_path / "x.nc", engine="scipy")
     assert np.isnan(stored.done_at.sel(width=8)).all() and (stored.done_at.sel(width=4) == -1).all()
@@ -207,29 +317,46 @@ def test_cells_of_different_length_end_where_they_end(runs, tmp_path):
 
     found = sw.sweep("mixture.joint", {"steps": (40, 300)}, runs=runs, width=4, seeds=2)
     last = at_end(found, "loss[conflicting]")
-    assert np.isfinite(last).all() and np.allclose(last.sel(steps=300), found.loss.sel(steps=300, kind="conflicting").isel(record=-1))
+    assert np.isfinite(last).all() and np.allclose(
+        last.sel(steps=300), found.loss.sel(steps=300, kind="conflicting").isel(record=-1)
+    )
     alone = sw.run("mixture.joint", runs=runs, steps=40, width=4, seeds=2).trajectory
     assert np.allclose(last.sel(steps=40), alone.loss.sel(kind="conflicting").isel(record=-1))
 
 
 def test_a_setting_named_like_something_recorded_has_a_name_of_its_own():
-    trajectory = xr.Dataset({"signal": (("seed", "record"), np.ones((2, 3)))}, {"seed": [0, 1], "record": np.arange(3)})
+    trajectory = xr.Dataset(
+        {"signal": (("seed", "record"), np.ones((2, 3)))}, {"seed": [0, 1], "record": np.arange(3)}
+    )
     grid = sw.Sweep("parity.three_steps", {"signal": (40.0, 60.0)}).grid
     found = grid.gather([Recorded.of(trajectory)] * 2)
-    assert found.sizes["swept_signal"] == 2 and found.signal.dims == ("swept_signal", "seed", "record") and found.attrs["swept"] == "swept_signal"
+    assert (
+        found.sizes["swept_signal"] == 2
+        and found.signal.dims == ("swept_signal", "seed", "record")
+        and found.attrs["swept"] == "swept_signal"
+    )
 
 
 def test_cells_that_are_alike_are_stacked_as_xarray_would_join_them(runs):
     from stagewise.lab import gather
 
     found = sw.sweep("mixture.joint", OVER, runs=runs, **SMALL)
-    cells = [found.sel(learning_rate=rate, width=width, drop=True).drop_vars("missing") for rate in found.learning_rate.values for width in found.width.values]
-    cells = [cell.assign_coords(time=(("seed", "record"), np.full((2, cell.sizes["record"]), float(n)))) for n, cell in enumerate(cells)]  # times of their own
+    cells = [
+        found.sel(learning_rate=rate, width=width, drop=True).drop_vars("missing")
+        for rate in found.learning_rate.values
+        for width in found.width.values
+    ]
+    cells = [
+        cell.assign_coords(time=(("seed", "record"), np.full((2, cell.sizes["record"]), float(n))))
+        for n, cell in enumerate(cells)
+    ]  # times of their own
     named = {name: found[name].values.tolist() for name in OVER}
     plain = [Recorded.of(cell) for cell in cells]
     assert gather.alike(plain)
     xr.testing.assert_identical(gather.stacked(named, plain), gather.joined(named, cells))
-    assert not gather.alike([plain[0], Recorded.of(cells[1].isel(record=slice(3)))]) and not gather.alike([plain[0], Recorded.of(cells[1].assign_coords(seed=[5, 6]))])
+    assert not gather.alike([plain[0], Recorded.of(cells[1].isel(record=slice(3)))]) and not gather.alike(
+        [plain[0], Recorded.of(cells[1].assign_coords(seed=[5, 6]))]
+    )
 
 
 class Killed(BaseException):
@@ -237,7 +364,8 @@ class Killed(BaseException):
 
 
 def test_two_kills_in_the_middle_of_a_save_cost_a_chunk_each(runs, monkeypatch):
-    from stagewise.lab import engine, runs as stored
+    from stagewise.lab import engine
+    from stagewise.lab import runs as stored
 
     monkeypatch.setattr(engine, "SECONDS_BETWEEN_CHECKPOINTS", 0)
     monkeypatch.setattr(engine, "SHARE_OF_TIME", 1e9)
@@ -270,7 +398,8 @@ def test_two_kills_in_the_middle_of_a_save_cost_a_chunk_each(runs, monkeypatch):
 
 @pytest.mark.parametrize("second", ["later save", "answer to a request to stop"])
 def test_two_kills_in_a_groups_first_saves_do_not_part_it(runs, monkeypatch, second):
-    from stagewise.lab import engine, runs as stored
+    from stagewise.lab import engine
+    from stagewise.lab import runs as stored
 
     monkeypatch.setattr(engine, "SECONDS_BETWEEN_CHECKPOINTS", 0)
     monkeypatch.setattr(engine, "SHARE_OF_TIME", 1e9)
@@ -341,10 +470,27 @@ def test_neither_fewer_seeds_nor_another_sweep_costs_what_is_saved(runs, monkeyp
 
 
 def test_failures_are_told_listed_and_drawn(runs, broken, capsys, tmp_path):
-    words = ["sweep", "mixture.joint", "--over", "width=4,8", "--over", "learning_rate=0.02,0.05", "--set", "steps=40", "--seeds", "2", "--runs", str(runs)]
+    words = [
+        "sweep",
+        "mixture.joint",
+        "--over",
+        "width=4,8",
+        "--over",
+        "learning_rate=0.02,0.05",
+        "--set",
+        "steps=40",
+        "--seeds",
+        "2",
+        "--runs",
+        str(runs),
+    ]
     assert main([*words, "--out", str(tmp_path / "all.csv")]) == 1
     said = capsys.readouterr().out
-    assert "done 2 of 4 jobs" in said and said.count("ZeroDivisionError: width 8 is broken") == 2 and "--retry" in said
+    assert (
+        "done 2 of 4 jobs" in said
+        and said.count("ZeroDivisionError: width 8 is broken") == 2
+        and "--retry" in said
+    )
     assert main(["runs", "--runs", str(runs)]) == 0 and "failed" in capsys.readouterr().out
     name = next((runs / "sweeps").glob("*.json")).stem
     drawn = sw.figure(name, tmp_path / "heat.svg", of="loss[conflicting]", runs=runs).read_text()
@@ -357,27 +503,56 @@ def test_results_are_tables_that_others_read(runs, tmp_path):
     pytest.importorskip("pyarrow")
     import pandas as pd
 
-    words = ["sweep", "mixture.joint", "--over", "width=4,8", "--set", "steps=40", "--seeds", "2", "--runs", str(runs), "--out"]
+    words = [
+        "sweep",
+        "mixture.joint",
+        "--over",
+        "width=4,8",
+        "--set",
+        "steps=40",
+        "--seeds",
+        "2",
+        "--runs",
+        str(runs),
+        "--out",
+    ]
     for ending in ("nc", "csv", "parquet"):
         assert main([*words, str(tmp_path / f"all.{ending}")]) == 0
-    dataset, table, columns = xr.load_dataset(tmp_path / "all.nc"), pd.read_csv(tmp_path / "all.csv"), pd.read_parquet(tmp_path / "all.parquet")
+    dataset, table, columns = (
+        xr.load_dataset(tmp_path / "all.nc"),
+        pd.read_csv(tmp_path / "all.csv"),
+        pd.read_parquet(tmp_path / "all.parquet"),
+    )
     assert len(table) == len(columns) == 2 * 2 * dataset.sizes["record"]
     last = table[(table.width == 8) & (table.seed == 1)].iloc[-1]
-    assert last["loss[conflicting]"] == pytest.approx(dataset.loss.sel(width=8, seed=1, kind="conflicting").values[-1], rel=1e-12)
+    assert last["loss[conflicting]"] == pytest.approx(
+        dataset.loss.sel(width=8, seed=1, kind="conflicting").values[-1], rel=1e-12
+    )
     assert last["step"] == 40
 
 
 def test_a_toml_file_is_the_same_sweep(runs, tmp_path, capsys):
     path = tmp_path / "sweep.toml"
-    path.write_text('experiment = "mixture.joint"\nseeds = 2\n[over]\nwidth = [4, 8]\nlearning_rate = {from = 0.01, to = 0.1, count = 3, log = true}\n[set]\nsteps = 40\ntask.groups = 2\n')
+    path.write_text(
+        'experiment = "mixture.joint"\nseeds = 2\n[over]\nwidth = [4, 8]\nlearning_rate = {from = 0.01, to = '
+        "0.1, count = 3, log = true}\n[set]\nsteps = 40\ntask.groups = 2\n"
+    )
     assert main(["sweep", "--file", str(path), "--runs", str(runs), "--dry-run"]) == 0
     said = capsys.readouterr().out
     assert "jobs: 6, done 0" in said and "of computing" in said and not list(runs.glob("mixture*"))
-    for axis, said in (('{from = 1, to = 2, count = 2, log = "no"}', "true or false"), (f"[1{'0' * 400}]", "finite")):
+    for axis, said in (
+        ('{from = 1, to = 2, count = 2, log = "no"}', "true or false"),
+        (f"[1{'0' * 400}]", "finite"),
+    ):
         path.write_text(f'experiment = "mixture.joint"\n[over]\nlearning_rate = {axis}\n')
-        assert main(["sweep", "--file", str(path), "--runs", str(runs)]) == 2 and said in capsys.readouterr().err
+        assert (
+            main(["sweep", "--file", str(path), "--runs", str(runs)]) == 2 and said in capsys.readouterr().err
+        )
     path.write_text('experiment = "mixture.joint"\n[ovr]\nwidth = [4]\n')
-    assert main(["sweep", "--file", str(path), "--runs", str(runs)]) == 2 and "did you mean" in capsys.readouterr().err
+    assert (
+        main(["sweep", "--file", str(path), "--runs", str(runs)]) == 2
+        and "did you mean" in capsys.readouterr().err
+    )
 
 
 def test_a_plan_is_data_and_damage_to_it_loses_nothing(runs):
@@ -386,12 +561,17 @@ def test_a_plan_is_data_and_damage_to_it_loses_nothing(runs):
     planned = sweep.plan(chosen, runs, most_lanes=4)
     assert [len(group) for group in planned.groups] == [2, 2]
     sweep.keep(planned)
-    assert [len(group) for group in sweep.plan(chosen, runs, most_lanes=256).groups] == [2, 2]  # kept, whatever is asked for now
+    assert [len(group) for group in sweep.plan(chosen, runs, most_lanes=256).groups] == [
+        2,
+        2,
+    ]  # kept, whatever is asked for now
     assert "pickle" not in planned.path.read_text() and sweep.read(planned.path) == chosen
     stored = json.loads(planned.path.read_text())
     stored["groups"] = [[name[:-1] + "0" for name in group] for group in stored["groups"]]
     planned.path.write_text(json.dumps(stored))
-    assert [len(group) for group in sweep.plan(chosen, runs, most_lanes=256).groups] == [4]  # names that were changed: made again
+    assert [len(group) for group in sweep.plan(chosen, runs, most_lanes=256).groups] == [
+        4
+    ]  # names that were changed: made again
     planned.path.write_bytes(planned.path.read_bytes()[:50])
     done = sweep.run(sweep.plan(chosen, runs), runs, InProcess())
     assert not done.jobs.missing and sweep.read(planned.path) == chosen
@@ -415,4 +595,7 @@ def same(a, b) -> bool:
     """Whether two folders hold the same trajectories, bit for bit."""
     found = sorted(path.relative_to(a) for path in a.glob("*/*/seeds-*/trajectory.nc"))
     assert found and found == sorted(path.relative_to(b) for path in b.glob("*/*/seeds-*/trajectory.nc"))
-    return all(xr.load_dataset(a / path, engine="scipy").identical(xr.load_dataset(b / path, engine="scipy")) for path in found)
+    return all(
+        xr.load_dataset(a / path, engine="scipy").identical(xr.load_dataset(b / path, engine="scipy"))
+        for path in found
+    )

@@ -6,7 +6,10 @@ import time
 def watched(page) -> list[str]:
     """What goes wrong on a page, as it happens."""
     wrong: list[str] = []
-    page.on("console", lambda message: wrong.append(message.text) if message.type in ("error", "warning") else None)
+    page.on(
+        "console",
+        lambda message: wrong.append(message.text) if message.type in ("error", "warning") else None,
+    )
     page.on("requestfailed", lambda request: wrong.append(request.url))
     page.on("pageerror", lambda error: wrong.append(str(error)))
     return wrong

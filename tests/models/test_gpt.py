@@ -15,17 +15,29 @@ from stagewise.tasks.parity import Parity
 
 def some(layers, heads, width=24, positions=20, scale=0.3, vocabulary=2):
     """A model whose weights are large enough for every part to matter, biases and norms included."""
-    model = draw(Shape(layers, heads, width, vocabulary, positions), np.random.default_rng(0), scale, scale, np.float64)
+    model = draw(
+        Shape(layers, heads, width, vocabulary, positions), np.random.default_rng(0), scale, scale, np.float64
+    )
     leaves, tree = jax.tree.flatten(model)
     keys = jax.random.split(jax.random.key(1), len(leaves))
-    return jax.tree.unflatten(tree, [leaf + 0.1 * jax.random.normal(key, leaf.shape) for leaf, key in zip(leaves, keys)])
+    return jax.tree.unflatten(
+        tree, [leaf + 0.1 * jax.random.normal(key, leaf.shape) for leaf, key in zip(leaves, keys)]
+    )
 
 
 @pytest.mark.parametrize(
     "layers, heads, chain_of_thought, format",
-    [(1, 1, True, "paper"), (1, 1, False, "code"), (1, 3, False, "paper"), (1, 3, True, "code"),
-     (2, 1, False, "paper"), (2, 4, True, "code"), (3, 2, True, "paper"), (4, 4, False, "code")],
-)  # fmt: skip
+    [
+        (1, 1, True, "paper"),
+        (1, 1, False, "code"),
+        (1, 3, False, "paper"),
+        (1, 3, True, "code"),
+        (2, 1, False, "paper"),
+        (2, 4, True, "code"),
+        (3, 2, True, "paper"),
+        (4, 4, False, "code"),
+    ],
+)
 def test_the_fast_path_is_the_plain_path_in_loss_and_gradients(layers, heads, chain_of_thought, format):
     task = Parity(7, 3, chain_of_thought, format)
     model, rng = some(layers, heads), np.random.default_rng(0)
@@ -34,23 +46,39 @@ def test_the_fast_path_is_the_plain_path_in_loss_and_gradients(layers, heads, ch
     def loss(logits):
         return -jnp.mean(jnp.take_along_axis(jax.nn.log_softmax(logits), batch.labels[..., None], -1))
 
-    plain, fast = (jax.jit(jax.value_and_grad(f))(model) for f in (
-        lambda model: loss(model(batch.tokens)[:, task.asked]),
-        lambda model: loss(answers(model, batch.tokens, int(task.asked[0]))),
-    ))  # fmt: skip
+    plain, fast = (
+        jax.jit(jax.value_and_grad(f))(model)
+        for f in (
+            lambda model: loss(model(batch.tokens)[:, task.asked]),
+            lambda model: loss(answers(model, batch.tokens, int(task.asked[0]))),
+        )
+    )
     np.testing.assert_allclose(fast[0], plain[0], rtol=1e-12)
     for name, gradient in plain[1].weights().items():
-        np.testing.assert_allclose(fast[1].weights()[name], gradient, atol=1e-12 * max(1, float(abs(gradient).max())), err_msg=name)
+        np.testing.assert_allclose(
+            fast[1].weights()[name], gradient, atol=1e-12 * max(1, float(abs(gradient).max())), err_msg=name
+        )
 
 
 @pytest.mark.parametrize("layers, heads", [(1, 1), (2, 4), (3, 3)])
 def test_logits_are_those_of_hugging_face(oracle, layers, heads):
     torch, transformers = oracle("torch"), oracle("transformers")
     model = some(layers, heads, vocabulary=5)
-    config = transformers.GPT2Config(vocab_size=5, n_positions=20, n_embd=24, n_layer=layers, n_head=heads, resid_pdrop=0.0,
-                                     embd_pdrop=0.0, attn_pdrop=0.0, attn_implementation="eager")  # fmt: skip
+    config = transformers.GPT2Config(
+        vocab_size=5,
+        n_positions=20,
+        n_embd=24,
+        n_layer=layers,
+        n_head=heads,
+        resid_pdrop=0.0,
+        embd_pdrop=0.0,
+        attn_pdrop=0.0,
+        attn_implementation="eager",
+    )
     theirs = transformers.GPT2LMHeadModel(config).double().eval()
-    missing, unexpected = theirs.load_state_dict({n: torch.tensor(v) for n, v in to_hugging_face(model).items()}, strict=False)
+    missing, unexpected = theirs.load_state_dict(
+        {n: torch.tensor(v) for n, v in to_hugging_face(model).items()}, strict=False
+    )
     assert set(missing) <= {"lm_head.weight"} and not unexpected
     theirs.tie_weights()
     tokens = np.random.default_rng(0).integers(0, 5, (3, 12))
@@ -76,15 +104,25 @@ def test_patterns_of_the_fast_path_are_the_plain_ones(layers, heads):
     found, plain = jax.jit(patterns)(model, tokens), jax.jit(GPT.attention)(model, tokens)
     for layer in range(layers):
         for head in range(heads):
-            np.testing.assert_allclose(found[:, layer, head], plain[f"layer{layer + 1}.head{head + 1}"], atol=1e-12)
+            np.testing.assert_allclose(
+                found[:, layer, head], plain[f"layer{layer + 1}.head{head + 1}"], atol=1e-12
+            )
 
 
 def test_dropout_leaves_the_mean_and_differs_from_sample_to_sample():
     model, tokens = some(2, 2), jnp.zeros((4000, 5), int)
-    np.testing.assert_allclose(answers_with_dropout(model, tokens[:2], 3, nothing), answers(model, tokens[:2], 3), atol=1e-12)
+    np.testing.assert_allclose(
+        answers_with_dropout(model, tokens[:2], 3, nothing), answers(model, tokens[:2], 3), atol=1e-12
+    )
     once = dropout(0.25, jax.random.key(3))(jnp.ones((4000, 5)))
-    assert set(np.unique(once).round(6)) == {0.0, 1.333333} and abs(once.mean() - 1) < 0.02 and once.std(0).min() > 0.5
-    out = jax.jit(lambda key: answers_with_dropout(model, tokens[:50], 3, dropout(0.1, key)))(jax.random.key(0))
+    assert (
+        set(np.unique(once).round(6)) == {0.0, 1.333333}
+        and abs(once.mean() - 1) < 0.02
+        and once.std(0).min() > 0.5
+    )
+    out = jax.jit(lambda key: answers_with_dropout(model, tokens[:50], 3, dropout(0.1, key)))(
+        jax.random.key(0)
+    )
     assert len(np.unique(np.asarray(out[:, 0, 0]).round(9))) == 50
 
 
@@ -96,7 +134,9 @@ def test_patterns_are_causal_and_sum_to_one():
         assert not np.any(np.triu(pattern, 1))
 
 
-@pytest.mark.parametrize("wrong, says", [(dict(heads=7), "do not divide"), (dict(layers=0), "layers"), (dict(inner=-1), "inner")])
+@pytest.mark.parametrize(
+    "wrong, says", [(dict(heads=7), "do not divide"), (dict(layers=0), "layers"), (dict(inner=-1), "inner")]
+)
 def test_bad_shapes_are_refused(wrong, says):
     with pytest.raises(Refused, match=says):
         Shape(**wrong)

@@ -47,7 +47,9 @@ def test_gradients_agree_with_torch(oracle):
     w, samples = weights(3), task.population()
 
     def loss(w):
-        return samples.weight @ jax.nn.softplus(-samples.label * jax.vmap(as_model(w, jnp.asarray(0.5)))(tokens))
+        return samples.weight @ jax.nn.softplus(
+            -samples.label * jax.vmap(as_model(w, jnp.asarray(0.5)))(tokens)
+        )
 
     ours = jax.grad(loss)(w)
     t = {name: torch.tensor(np.asarray(value), requires_grad=True) for name, value in w.items()}

@@ -1,4 +1,5 @@
-"""What every paper's claims must stand: judged at preset quick, not fooled by their controls, all there, and in the ledger."""
+"""What every paper's claims must stand: judged at preset quick, not fooled by their controls, all there, and
+in the ledger."""
 
 from pathlib import Path
 
@@ -15,7 +16,10 @@ def check_claim(quick, id: str, outcomes: tuple[str, ...]) -> None:
     assert judged.verdict.outcome in outcomes, judged.verdict
     assert judged.control.outcome != "holds", judged.control
     sides = {judged.verdict.outcome, COMMITTED.get(id)}
-    assert sides != {"holds", "fails"}, f"{id} {judged.verdict.outcome}, and {COMMITTED[id]} in the committed ledger: mend it, or commit the new ledger and say why"
+    assert sides != {"holds", "fails"}, (
+        f"{id} {judged.verdict.outcome}, and {COMMITTED[id]} in the committed ledger: mend it, or commit the "
+        "new ledger and say why"
+    )
 
 
 def check_ids(paper: str, listed: Path) -> None:

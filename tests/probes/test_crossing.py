@@ -26,5 +26,7 @@ def test_below_is_above_mirrored():
 
 
 def test_times_may_differ_between_seeds():
-    curve = curves([0.0, 1.0, 2.0, 3.0], [0.0, 1.0, 2.0, 3.0]).assign_coords(time=(("seed", "record"), [[0, 1, 2, 3], [0, 10, 20, 30]]))
+    curve = curves([0.0, 1.0, 2.0, 3.0], [0.0, 1.0, 2.0, 3.0]).assign_coords(
+        time=(("seed", "record"), [[0, 1, 2, 3], [0, 10, 20, 30]])
+    )
     np.testing.assert_allclose(first_above(curve, 1.5, along="time"), [1.5, 15.0])

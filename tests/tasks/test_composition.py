@@ -22,7 +22,9 @@ def test_hops_are_followed_level_by_level(levels, symbols, r, seed):
     task, rng = Composition(levels, symbols), np.random.default_rng(seed)
     hidden, sigma = task.draw_hidden(rng), np.argsort(rng.random((3, levels, symbols)), axis=-1)
     found = hop(hidden, sigma, r)
-    expected = [[[one_by_one(hidden, one, i, r, x) for x in range(symbols)] for i in range(levels)] for one in sigma]
+    expected = [
+        [[one_by_one(hidden, one, i, r, x) for x in range(symbols)] for i in range(levels)] for one in sigma
+    ]
     assert np.array_equal(found, expected)
 
 
@@ -59,10 +61,18 @@ def test_plain_task_asks_at_the_first_level_only():
     assert Composition(4, 5, asked="plain").asks().sum() == 5 and Composition(4, 5).asks().sum() == 20
 
 
-@pytest.mark.parametrize("wrong, said", [
-    (lambda: Composition(4, 1), "symbols"), (lambda: Composition(4, 5, 5), "moved"), (lambda: Composition(0, 5), "levels"),
-    (lambda: Composition(6, 5).depth, "power of two"), (lambda: Composition(8, 8).population(), "too many"), (lambda: Composition(64, 200).population(), r"10\^23993 sequences are too many"), (lambda: Composition(2, 3).held_out(1.5, np.random.default_rng(0)), "share"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "wrong, said",
+    [
+        (lambda: Composition(4, 1), "symbols"),
+        (lambda: Composition(4, 5, 5), "moved"),
+        (lambda: Composition(0, 5), "levels"),
+        (lambda: Composition(6, 5).depth, "power of two"),
+        (lambda: Composition(8, 8).population(), "too many"),
+        (lambda: Composition(64, 200).population(), r"10\^23993 sequences are too many"),
+        (lambda: Composition(2, 3).held_out(1.5, np.random.default_rng(0)), "share"),
+    ],
+)
 def test_what_cannot_be_is_refused_in_a_sentence(wrong, said):
     with pytest.raises(Refused, match=said):
         wrong()

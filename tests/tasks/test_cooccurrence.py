@@ -8,7 +8,12 @@ from hypothesis import strategies as st
 from stagewise.errors import Refused
 from stagewise.tasks.cooccurrence import COMMON, FIRST, SECOND, SPECIAL, Cooccurrence
 
-sizes = given(sixths=st.integers(1, 6), length=st.integers(4, 8), seed=st.integers(0, 1000), irrelevant=st.sampled_from(["shared", "distinct"]))
+sizes = given(
+    sixths=st.integers(1, 6),
+    length=st.integers(4, 8),
+    seed=st.integers(0, 1000),
+    irrelevant=st.sampled_from(["shared", "distinct"]),
+)
 
 
 def obeys(sentences):
@@ -16,7 +21,9 @@ def obeys(sentences):
     counts = {word: (sentences.tokens == word).sum(1) for word in (FIRST, SECOND, COMMON)}
     type = sentences.type
     assert (counts[COMMON] == 1).all()
-    assert (counts[FIRST] == ((type == 1) | (type == 2))).all() and (counts[SECOND] == ((type == 1) | (type == 3))).all()
+    assert (counts[FIRST] == ((type == 1) | (type == 2))).all() and (
+        counts[SECOND] == ((type == 1) | (type == 3))
+    ).all()
     assert (sentences.label == np.where(type == 1, 1, -1)).all()
 
 
@@ -50,7 +57,9 @@ def test_drawn_types_and_fresh_samples_follow_the_distribution():
     assert set(Cooccurrence(7, counts="drawn").training_set(np.random.default_rng(1)).type) == {1, 2, 3, 4}
     drawn = Cooccurrence(counts="drawn")
     types = np.concatenate([drawn.training_set(np.random.default_rng(seed)).type for seed in range(200)])
-    np.testing.assert_allclose(np.bincount(types, minlength=5)[1:] / len(types), [1 / 2, 1 / 6, 1 / 6, 1 / 6], atol=0.02)
+    np.testing.assert_allclose(
+        np.bincount(types, minlength=5)[1:] / len(types), [1 / 2, 1 / 6, 1 / 6, 1 / 6], atol=0.02
+    )
 
 
 @pytest.mark.parametrize(

@@ -4,12 +4,26 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from sympy.combinatorics import AlternatingGroup, CyclicGroup, DihedralGroup, Permutation, PermutationGroup, SymmetricGroup
+from sympy.combinatorics import (
+    AlternatingGroup,
+    CyclicGroup,
+    DihedralGroup,
+    Permutation,
+    PermutationGroup,
+    SymmetricGroup,
+)
 
 from stagewise.errors import Refused
 from stagewise.tasks.groups import Action, Group, fibres, group
 
-KNOWN = {"C6": CyclicGroup(6), "D5": DihedralGroup(5), "A4": AlternatingGroup(4), "A5": AlternatingGroup(5), "S4": SymmetricGroup(4), "S5": SymmetricGroup(5)}
+KNOWN = {
+    "C6": CyclicGroup(6),
+    "D5": DihedralGroup(5),
+    "A4": AlternatingGroup(4),
+    "A5": AlternatingGroup(5),
+    "S4": SymmetricGroup(4),
+    "S5": SymmetricGroup(5),
+}
 
 
 @pytest.mark.parametrize("name", KNOWN)
@@ -38,7 +52,10 @@ def test_product_acts_on_pairs():
     assert Action("C2xS3").transitive and Action("C2xC3").simply_transitive
 
 
-@pytest.mark.parametrize("subgroup, order", [("()", 1), ("(0 1)", 2), ("(0 1 2)", 3), ("(0 1)(2 3), (0 2)(1 3)", 4), ("(0 1 2 3), (0 2)", 8)])
+@pytest.mark.parametrize(
+    "subgroup, order",
+    [("()", 1), ("(0 1)", 2), ("(0 1 2)", 3), ("(0 1)(2 3), (0 2)(1 3)", 4), ("(0 1 2 3), (0 2)", 8)],
+)
 def test_action_on_cosets(subgroup, order):
     action = Action("S4", "cosets", subgroup)
     assert action.stabiliser == order and action.values == 24 // order and action.transitive

@@ -30,10 +30,14 @@ def test_every_sample_obeys_the_definition(groups, length):
     samples = Mixture(groups, length).population()
     group = samples.signal[:, 0]
     assert (samples.signal[:, 1] == groups + group).all() and (samples.sign[:, 1] == samples.label).all()
-    assert (samples.signal[:, 2:] >= groups).all() and (samples.signal[:, 2:] != groups + group[:, None]).all()
+    assert (samples.signal[:, 2:] >= groups).all() and (
+        samples.signal[:, 2:] != groups + group[:, None]
+    ).all()
 
 
-@pytest.mark.parametrize("groups, length, count", [(2, 3, 8), (3, 3, 24), (4, 3, 48), (8, 3, 224), (2, 4, 12), (4, 5, 448)])
+@pytest.mark.parametrize(
+    "groups, length, count", [(2, 3, 8), (3, 3, 24), (4, 3, 48), (8, 3, 224), (2, 4, 12), (4, 5, 448)]
+)
 def test_population_sizes(groups, length, count):
     assert len(Mixture(groups, length).population().label) == count
 

@@ -9,7 +9,13 @@ from stagewise.errors import Refused
 from stagewise.tasks.parity import Parity
 
 
-@given(bits=st.integers(1, 12), data=st.data(), seed=st.integers(0, 99), cot=st.booleans(), format=st.sampled_from(["paper", "code"]))
+@given(
+    bits=st.integers(1, 12),
+    data=st.data(),
+    seed=st.integers(0, 99),
+    cot=st.booleans(),
+    format=st.sampled_from(["paper", "code"]),
+)
 @settings(max_examples=40, deadline=None)
 def test_sequences_obey_the_definition(bits, data, seed, cot, format):
     k = data.draw(st.integers(1, bits))
@@ -19,7 +25,11 @@ def test_sequences_obey_the_definition(bits, data, seed, cot, format):
         task.check_secret(secret)
         inputs = rng.integers(0, 2, (5, bits))
         tokens, labels = (np.asarray(part) for part in task.spell(inputs, secret))
-        assert tokens.shape == (5, task.length) and labels.shape == (5, len(task.asked)) and (tokens[:, :bits] == inputs).all()
+        assert (
+            tokens.shape == (5, task.length)
+            and labels.shape == (5, len(task.asked))
+            and (tokens[:, :bits] == inputs).all()
+        )
         whole = np.concatenate([tokens, labels[:, -1:]], 1)
         for row, label in zip(whole, labels):
             assert (row[task.asked + 1] == label).all()  # labels are the next tokens
@@ -29,7 +39,9 @@ def test_sequences_obey_the_definition(bits, data, seed, cot, format):
                 assert b[0] == 0 and all(b[i + 1] == b[i] ^ row[s] for i, s in enumerate(secret))
         looks = task.depends_on(secret)
         looks = looks[:, 1:] if cot and format == "code" else looks
-        assert [set(np.flatnonzero(column)) for column in looks.T] == ([{s} for s in secret] if cot else [set(secret)])
+        assert [set(np.flatnonzero(column)) for column in looks.T] == (
+            [{s} for s in secret] if cot else [set(secret)]
+        )
 
 
 @pytest.mark.parametrize("bits", [6, 30])
@@ -58,10 +70,15 @@ def test_order_and_range_of_secrets():
 
 @pytest.mark.parametrize(
     "wrong, says",
-    [(lambda: Parity(5, 6), "between 1 and the 5 bits"), (lambda: Parity(0, 1), "bits must lie"),
-     (lambda: Parity(8, 2).check_secret(np.array([1, 8])), "between 0 and 7"), (lambda: Parity(8, 2).check_secret(np.array([1, 1])), "twice"),
-     (lambda: Parity(8, 2).check_secret(np.array([1])), "must have 2"), (lambda: Parity(8, 2).inputs(np.random.default_rng(0), 250, 20), "more than the 256")],
-)  # fmt: skip
+    [
+        (lambda: Parity(5, 6), "between 1 and the 5 bits"),
+        (lambda: Parity(0, 1), "bits must lie"),
+        (lambda: Parity(8, 2).check_secret(np.array([1, 8])), "between 0 and 7"),
+        (lambda: Parity(8, 2).check_secret(np.array([1, 1])), "twice"),
+        (lambda: Parity(8, 2).check_secret(np.array([1])), "must have 2"),
+        (lambda: Parity(8, 2).inputs(np.random.default_rng(0), 250, 20), "more than the 256"),
+    ],
+)
 def test_bad_settings_are_refused(wrong, says):
     with pytest.raises(Refused, match=says):
         wrong()

@@ -38,7 +38,11 @@ class Decay(Motion):
 def go(stages, rate=(1.0, 2.0), **options):
     program = Flow(Decay(), tuple(stages), **options)
     lanes = len(rate)
-    state = begin({"x": np.ones(lanes), "y": np.zeros(lanes)}, {"rate": np.array(rate), "low": np.full(lanes, 0.1)}, len(stages))
+    state = begin(
+        {"x": np.ones(lanes), "y": np.zeros(lanes)},
+        {"rate": np.array(rate), "low": np.full(lanes, 0.1)},
+        len(stages),
+    )
     records = []
     for chunk in range(program.chunks):
         state, record = program.advance(state, chunk)
@@ -47,13 +51,17 @@ def go(stages, rate=(1.0, 2.0), **options):
 
 
 def test_an_event_ends_a_stage_at_the_right_time():
-    state, (first, second) = go([
-        Stage("one", ("x",), "all", Until("x", 0.5, rising=False), limit=100.0),
-        Stage("two", ("x",), "half", Until("x", "low", rising=False), limit=100.0),
-    ])  # fmt: skip
+    state, (first, second) = go(
+        [
+            Stage("one", ("x",), "all", Until("x", 0.5, rising=False), limit=100.0),
+            Stage("two", ("x",), "half", Until("x", "low", rising=False), limit=100.0),
+        ]
+    )
     expected = np.log(2) / np.array([1.0, 2.0])
     np.testing.assert_allclose(state["ended"][:, 0], expected, rtol=1e-8)
-    np.testing.assert_allclose(np.diff(state["ended"], axis=1)[:, 0], 2 * np.log(5) / np.array([1.0, 2.0]), rtol=1e-7)
+    np.testing.assert_allclose(
+        np.diff(state["ended"], axis=1)[:, 0], 2 * np.log(5) / np.array([1.0, 2.0]), rtol=1e-7
+    )
     assert (state["outcome"] == flow.EVENT).all()
     np.testing.assert_array_equal(state["weights"]["y"], 0)  # y was not among what moves
     np.testing.assert_allclose(first["x"], np.exp(-np.array([[1.0], [2.0]]) * first["time"]), rtol=1e-7)
@@ -66,10 +74,12 @@ def test_an_event_that_has_already_happened_takes_no_time():
 
 
 def test_a_stage_that_runs_out_of_time_says_so_and_the_next_is_not_run():
-    state, _ = go([
-        Stage("one", ("x",), "all", Until("x", 2.0), limit=3.0),
-        Stage("two", ("x",), "all", Until("x", 0.01, rising=False), limit=3.0),
-    ])  # fmt: skip
+    state, _ = go(
+        [
+            Stage("one", ("x",), "all", Until("x", 2.0), limit=3.0),
+            Stage("two", ("x",), "all", Until("x", 0.01, rising=False), limit=3.0),
+        ]
+    )
     assert (state["outcome"] == [flow.TIME_RAN_OUT, flow.NOT_RUN]).all()
     assert np.isnan(state["ended"]).all()
 
@@ -82,12 +92,20 @@ def test_a_start_that_is_not_a_number_is_no_success():
 
 
 def test_a_solver_that_gives_up_is_reported():
-    state, _ = go([Stage("one", ("x",), "all", Until("x", 1e-30, rising=False), limit=1e3)], max_solver_steps=16)
+    state, _ = go(
+        [Stage("one", ("x",), "all", Until("x", 1e-30, rising=False), limit=1e3)], max_solver_steps=16
+    )
     assert (state["outcome"] == flow.GAVE_UP).all()
 
 
 def test_all_stages_share_one_compilation(compilations):
-    go([Stage(str(i), ("x",), "all", Until("x", 0.5 - 0.1 * i, rising=False), limit=10.0 + i) for i in range(4)], rate=(1, 2, 3.0))
+    go(
+        [
+            Stage(str(i), ("x",), "all", Until("x", 0.5 - 0.1 * i, rising=False), limit=10.0 + i)
+            for i in range(4)
+        ],
+        rate=(1, 2, 3.0),
+    )
     assert compilations("_solve") == 1
 
 

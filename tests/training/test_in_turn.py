@@ -5,8 +5,23 @@ import pytest
 
 from stagewise.papers.lego.experiments import Training
 
-SETTINGS = {"task.variables": 24, "decoder.width": 16, "decoder.embedding": 16, "decoder.inner": 16, "warm_up": 4, "steps": 6, "own_steps": 4, "answers": 40,
-            "own_answers": 40, "tested": (5, 10), "test_sentences": 16, "evaluations": 2, "seeds": 2, "task.action.group": "C3", "lengths": (5, 10)}  # fmt: skip
+SETTINGS = {
+    "task.variables": 24,
+    "decoder.width": 16,
+    "decoder.embedding": 16,
+    "decoder.inner": 16,
+    "warm_up": 4,
+    "steps": 6,
+    "own_steps": 4,
+    "answers": 40,
+    "own_answers": 40,
+    "tested": (5, 10),
+    "test_sentences": 16,
+    "evaluations": 2,
+    "seeds": 2,
+    "task.action.group": "C3",
+    "lengths": (5, 10),
+}
 
 
 @pytest.fixture(scope="module")
@@ -24,7 +39,13 @@ def test_steps_and_stages_count_through(turns):
     program, seen = turns
     labels = program.labels()
     assert labels["step"][1].tolist() == [4, 7, 10, 12, 14]
-    assert labels["stage"][1].tolist() == ["warm-up", "length 5", "length 5", "length 10, own answers", "length 10, own answers"]
+    assert labels["stage"][1].tolist() == [
+        "warm-up",
+        "length 5",
+        "length 5",
+        "length 10, own answers",
+        "length 10, own answers",
+    ]
     assert [int(state["step"][0]) for state, _ in seen] == [4, 7, 10, 12, 14]
     assert int(seen[-1][0]["weights"]["adam"]["count"][0]) == 14  # the optimiser goes on
 
@@ -52,5 +73,11 @@ def test_a_turn_begun_again_gives_the_same_bits(turns):
 
 def test_the_control_stays_at_the_first_length():
     stayed = Training.at("quick", **SETTINGS | {"stay": True})
-    assert [(length, own) for _, length, _, _, own, _ in stayed.turns()] == [(1, False), (5, False), (5, False)]
-    assert sum(turn[3] for turn in stayed.turns()) == sum(turn[3] for turn in Training.at("quick", **SETTINGS).turns())
+    assert [(length, own) for _, length, _, _, own, _ in stayed.turns()] == [
+        (1, False),
+        (5, False),
+        (5, False),
+    ]
+    assert sum(turn[3] for turn in stayed.turns()) == sum(
+        turn[3] for turn in Training.at("quick", **SETTINGS).turns()
+    )

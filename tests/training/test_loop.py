@@ -74,7 +74,13 @@ def test_stopping_between_chunks_changes_nothing():
     program = Training(Doubling(), schedule(400, evenly=80))
     _, whole = run(program, [1.0, 0.99], noise=0.1)
     state, first = run(program, [1.0, 0.99], noise=0.1, chunks=range(2))
-    _, second = run(program, [1.0, 0.99], noise=0.1, state=jax.tree.map(np.asarray, state), chunks=range(2, program.chunks))
+    _, second = run(
+        program,
+        [1.0, 0.99],
+        noise=0.1,
+        state=jax.tree.map(np.asarray, state),
+        chunks=range(2, program.chunks),
+    )
     np.testing.assert_array_equal(whole, np.concatenate([first, second], 1))
 
 

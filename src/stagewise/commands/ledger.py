@@ -20,9 +20,19 @@ def print_ledger(entries) -> None:
     for entry in entries:
         outcome = entry.verdict.outcome
         measured = "\n".join(f"{name}: {number(value)}" for name, value in entry.verdict.measured.items())
-        control = f"{entry.control.outcome}, as it must" if entry.control.outcome == "fails" else entry.control.outcome
-        table.add_row(entry.claim.id, entry.claim.source, f"[{colours[outcome]}]{outcome}[/]", measured.replace("[", "\\["),
-                      str(entry.verdict.seeds), control)  # fmt: skip
+        control = (
+            f"{entry.control.outcome}, as it must"
+            if entry.control.outcome == "fails"
+            else entry.control.outcome
+        )
+        table.add_row(
+            entry.claim.id,
+            entry.claim.source,
+            f"[{colours[outcome]}]{outcome}[/]",
+            measured.replace("[", "\\["),
+            str(entry.verdict.seeds),
+            control,
+        )
     console = Console(width=None if sys.stdout.isatty() else 140)
     console.print(table)
     counts = [f"{sum(e.verdict.outcome == name for e in entries)} {name}" for name in colours]
@@ -30,8 +40,14 @@ def print_ledger(entries) -> None:
     for entry in entries:
         if entry.verdict.outcome != "holds" and entry.claim.id not in later:
             why = "; ".join(part for part in (entry.verdict.why, entry.claim.note) if part)
-            console.print(f"{entry.claim.id} {entry.verdict.outcome}: {entry.claim.statement} {why}", markup=False)
+            console.print(
+                f"{entry.claim.id} {entry.verdict.outcome}: {entry.claim.statement} {why}", markup=False
+            )
     if later:
         console.print(f"For preset standard: {', '.join(later)}", markup=False)
-    console.print("In brackets: 95 % intervals over seeds; `exact` where nothing is random. A control is a case on which the claim must not hold.", markup=False)
+    console.print(
+        "In brackets: 95 % intervals over seeds; `exact` where nothing is random. A control is a case on "
+        "which the claim must not hold.",
+        markup=False,
+    )
     console.print(f"{len(entries)} claims: " + ", ".join(counts))

@@ -10,14 +10,35 @@ def act(options) -> int:
 
     papers = catalogue.papers()
     if options.json:
-        print(json.dumps({
-            "papers": [{"name": p.name, "title": p.title} for p in papers.values()],
-            "experiments": [_experiment_json(n, cls) for n, cls in catalogue.experiments().items()],
-            "studies": [{"name": s.name, "summary": s.summary, "experiment": s.base.name,
-                         "over": {path: list(values) for path, values in s.over.items()}} for s in catalogue.studies().values()],
-            "claims": [{"id": c.id, "paper": c.paper, "source": c.source, "statement": c.statement,
-                        "threshold": c.threshold, "beyond_paper": c.beyond_paper} for c in catalogue.claims().values()],
-        }, indent=1))  # fmt: skip
+        print(
+            json.dumps(
+                {
+                    "papers": [{"name": p.name, "title": p.title} for p in papers.values()],
+                    "experiments": [_experiment_json(n, cls) for n, cls in catalogue.experiments().items()],
+                    "studies": [
+                        {
+                            "name": s.name,
+                            "summary": s.summary,
+                            "experiment": s.base.name,
+                            "over": {path: list(values) for path, values in s.over.items()},
+                        }
+                        for s in catalogue.studies().values()
+                    ],
+                    "claims": [
+                        {
+                            "id": c.id,
+                            "paper": c.paper,
+                            "source": c.source,
+                            "statement": c.statement,
+                            "threshold": c.threshold,
+                            "beyond_paper": c.beyond_paper,
+                        }
+                        for c in catalogue.claims().values()
+                    ],
+                },
+                indent=1,
+            )
+        )
         return 0
     if options.name and options.name not in papers:
         return show(options.name)
@@ -26,7 +47,11 @@ def act(options) -> int:
         rows = [(name, _first_line(cls)) for name, cls in paper.experiments.items()]
         _table("experiments", rows, options.name)
         _table("studies", [(study.name, study.summary) for study in paper.studies.values()], options.name)
-        _table("claims", [(claim.id, f"{claim.source}: {claim.statement}") for claim in paper.claims.values()], options.name)
+        _table(
+            "claims",
+            [(claim.id, f"{claim.source}: {claim.statement}") for claim in paper.claims.values()],
+            options.name,
+        )
     return 0
 
 
@@ -36,16 +61,36 @@ def show(name: str) -> int:
     from stagewise.lab.experiment import choose
     from stagewise.lab.settings import flatten
 
-    found = choose(catalogue.claims() | catalogue.studies() | catalogue.experiments(), name, "paper, experiment, study or claim")
+    found = choose(
+        catalogue.claims() | catalogue.studies() | catalogue.experiments(),
+        name,
+        "paper, experiment, study or claim",
+    )
     if name in catalogue.claims():
-        rows = {"source": found.source, "statement": found.statement, "the paper predicts": found.predicted, "threshold": found.threshold,
-                "because": found.reason, "control": found.control_is, "note": found.note, "restated": found.restated,
-                "run it": f"stagewise reproduce {name}"}  # fmt: skip
+        rows = {
+            "source": found.source,
+            "statement": found.statement,
+            "the paper predicts": found.predicted,
+            "threshold": found.threshold,
+            "because": found.reason,
+            "control": found.control_is,
+            "note": found.note,
+            "restated": found.restated,
+            "run it": f"stagewise reproduce {name}",
+        }
     elif name in catalogue.studies():
-        rows = {"what": found.summary, "experiment": found.base.name, **{f"over {path}": list(v) for path, v in found.over.items()},
-                "run it": f"stagewise run {name}"}  # fmt: skip
+        rows = {
+            "what": found.summary,
+            "experiment": found.base.name,
+            **{f"over {path}": list(v) for path, v in found.over.items()},
+            "run it": f"stagewise run {name}",
+        }
     else:
-        rows = {"what": " ".join((found.__doc__ or "").split()), **flatten(found.at("quick")), "run it": f"stagewise run {name}"}
+        rows = {
+            "what": " ".join((found.__doc__ or "").split()),
+            **flatten(found.at("quick")),
+            "run it": f"stagewise run {name}",
+        }
     print(name)
     for label, text in rows.items():
         if text != "":

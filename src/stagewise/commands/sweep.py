@@ -12,13 +12,27 @@ from stagewise.errors import Refused, require
 
 def add_options(sub: argparse.ArgumentParser) -> None:
     sub.add_argument("name", nargs="?", help="an experiment or study, as in `stagewise list`")
-    sub.add_argument("--over", action="append", default=[], metavar="SETTING=VALUES", help="1,2,4 or 2..8 or 0..1/5 or 1e-4..1e-1/7log; may be given several times")
-    sub.add_argument("--set", action="append", default=[], metavar="SETTING=VALUE", help="a setting that all jobs share")
+    sub.add_argument(
+        "--over",
+        action="append",
+        default=[],
+        metavar="SETTING=VALUES",
+        help="1,2,4 or 2..8 or 0..1/5 or 1e-4..1e-1/7log; may be given several times",
+    )
+    sub.add_argument(
+        "--set", action="append", default=[], metavar="SETTING=VALUE", help="a setting that all jobs share"
+    )
     sub.add_argument("--seeds", type=int, help="seeds of every job")
     sub.add_argument("--file", type=Path, help="read the sweep from a TOML file instead")
     add_engine(sub)
-    sub.add_argument("--lanes", type=int, help="seeds, over all jobs of a group, that run as one program (default: as many as are worth it)")
-    sub.add_argument("--dry-run", action="store_true", help="show the plan and an estimate of its time, and run nothing")
+    sub.add_argument(
+        "--lanes",
+        type=int,
+        help="seeds, over all jobs of a group, that run as one program (default: as many as are worth it)",
+    )
+    sub.add_argument(
+        "--dry-run", action="store_true", help="show the plan and an estimate of its time, and run nothing"
+    )
     sub.add_argument("--fail-fast", action="store_true", help="stop at the first job that fails")
     sub.add_argument("--retry", action="store_true", help="try failed jobs again")
     sub.add_argument("--yes", action="store_true", help="even if it is a million jobs")
@@ -26,7 +40,11 @@ def add_options(sub: argparse.ArgumentParser) -> None:
 
 
 def add_engine(sub: argparse.ArgumentParser) -> None:
-    sub.add_argument("--engine", default="process", help="process (default), pool (the cores of this machine) or ray (a cluster)")
+    sub.add_argument(
+        "--engine",
+        default="process",
+        help="process (default), pool (the cores of this machine) or ray (a cluster)",
+    )
     sub.add_argument("--workers", type=int, help="of the pool (default: one a core)")
     sub.add_argument("--address", help="of the Ray cluster, host:port (default: Ray on this machine)")
 
@@ -64,10 +82,16 @@ def _print_plan(planned, options) -> None:
     blocks, missing, failed = planned.jobs.all, planned.jobs.missing, planned.failed
     over = " x ".join(f"{path} ({len(values)})" for path, values in planned.sweep.over.items())
     print(f"{planned.sweep.name}: {planned.sweep.experiment} over {over}, {planned.cells[0].lanes} seeds")
-    print(f"jobs: {len(blocks)}, done {len(blocks) - len(missing)}, failed before {len(failed)}, to run {len(missing) - len(failed)} in {len(planned.groups)} groups")
+    print(
+        f"jobs: {len(blocks)}, done {len(blocks) - len(missing)}, failed before {len(failed)}, to run "
+        f"{len(missing) - len(failed)} in {len(planned.groups)} groups"
+    )
     if options.dry_run and planned.groups:
         try:
-            told = f"about {_time(sweep.estimate(planned))} of computing on one core after compilation, from timing up to {sweep.MOST_TIMED} programs"
+            told = (
+                f"about {_time(sweep.estimate(planned))} of computing on one core after compilation, from "
+                f"timing up to {sweep.MOST_TIMED} programs"
+            )
         except Exception as error:  # a job that breaks is a result of the sweep, not of its plan
             told = f"no estimate of the time: the first job breaks ({type(error).__name__}: {error})"
         print(f"{told}; the first group has {len(planned.groups[0])} jobs")
@@ -77,7 +101,9 @@ def _print_result(done, options) -> int:
     from stagewise.lab import sweep, tables
 
     failed, missing = done.failed, [block for block in done.jobs.missing if not block.failure]
-    print(f"done {len(done.jobs.all) - len(done.jobs.missing)} of {len(done.jobs.all)} jobs; plan: {done.path}")
+    print(
+        f"done {len(done.jobs.all) - len(done.jobs.missing)} of {len(done.jobs.all)} jobs; plan: {done.path}"
+    )
     for block, reason in failed.items():
         print(f"failed: {block.name}: {reason.splitlines()[0]} (--retry tries again)")
     if missing:
@@ -98,18 +124,29 @@ def _chosen(options):
     from stagewise.lab.sweep import Sweep
 
     if options.file:
-        require(not (options.name or options.over or options.set or options.preset), "a sweep is given by a file or by options, not by both")
+        require(
+            not (options.name or options.over or options.set or options.preset),
+            "a sweep is given by a file or by options, not by both",
+        )
         return api.sweep_from(_toml(options.file), options.seeds)
-    require(options.name is not None, "name an experiment or a study, or give a --file (see stagewise sweep --help)")
+    require(
+        options.name is not None,
+        "name an experiment or a study, or give a --file (see stagewise sweep --help)",
+    )
     if options.name in catalogue.studies() and not options.over:
-        require(not options.set and options.seeds is None, f"{options.name} is a study with its own settings; sweep over its experiment to change them")
+        require(
+            not options.set and options.seeds is None,
+            f"{options.name} is a study with its own settings; sweep over its experiment to change them",
+        )
         return Sweep.of(catalogue.studies()[options.name], options.preset or "quick")
     cls = choose(catalogue.experiments(), options.name, "experiment")
     shared = {} if options.seeds is None else {"seeds": options.seeds}
     for path, word in _pairs(options.set, "--set"):
         values = axes.parse(path, word, cls)
         require(len(values) == 1, f"--set gives one value; to go over several, use --over {path}={word}")
-        require(path not in shared, f"{path} is given twice (--set{' and --seeds' if path == 'seeds' else ''})")
+        require(
+            path not in shared, f"{path} is given twice (--set{' and --seeds' if path == 'seeds' else ''})"
+        )
         shared[path] = values[0]
     over = {}
     for path, words in _pairs(options.over, "--over"):
@@ -136,4 +173,10 @@ def _toml(path: Path) -> dict:
 
 
 def _time(seconds: float) -> str:
-    return f"{seconds:.2g} s" if seconds < 90 else f"{seconds / 60:.1f} min" if seconds < 5400 else f"{seconds / 3600:.1f} h"
+    return (
+        f"{seconds:.2g} s"
+        if seconds < 90
+        else f"{seconds / 60:.1f} min"
+        if seconds < 5400
+        else f"{seconds / 3600:.1f} h"
+    )

@@ -1,16 +1,19 @@
-"""The attention entropies of a causal language model on worked answers, with and without the reasoning (parity, Figures 6 and 7).
+"""The attention entropies of a causal language model on worked answers, with and without the reasoning
+(parity, Figures 6 and 7).
 
-For every question three texts are compared: the question with its bare result, the question with its worked answer, and the
-worked answer again with the minimum taken over only as many places as the bare text has (`matched`): a worked answer is longer,
-and a minimum over more places is lower by that alone. Results are kept question by question; a stopped run goes on."""
+For every question three texts are compared: the question with its bare result, the question with its worked
+answer, and the worked answer again with the minimum taken over only as many places as the bare text has
+(`matched`): a worked answer is longer, and a minimum over more places is lower by that alone. Results are
+kept question by question; a stopped run goes on."""
 
 from __future__ import annotations
 
 import hashlib
 import json
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Callable, Iterator
+from typing import Any
 
 import numpy as np
 
@@ -21,12 +24,16 @@ from stagewise.lab.progress import Silent
 from stagewise.probes.entropy import normalised_entropy
 
 SETUPS = ("without reasoning", "with reasoning", "matched")
-INSTALL = "probe-attention needs PyTorch and transformers; install them with: pip install -c constraints.txt -e '.[hf]'"
+INSTALL = (
+    "probe-attention needs PyTorch and transformers; install them with: pip install -c constraints.txt "
+    "-e '.[hf]'"
+)
 
 
 @dataclass(frozen=True)
 class Probe:
-    """What is probed: a model (folder or hub id), a file of questions, how many of them, and over which places of a text."""
+    """What is probed: a model (folder or hub id), a file of questions, how many of them, and over which
+    places of a text."""
 
     model: str
     data: Path
@@ -34,12 +41,19 @@ class Probe:
     places: str = "all"  # or "answer": only those after the question
 
     def __post_init__(self):
-        require(self.items is None or self.items >= 1, f"probe-attention: items must be at least 1, not {self.items} (set --items)")
-        require(self.places in ("all", "answer"), f"probe-attention: places must be all or answer, not {self.places!r} (set --places)")
+        require(
+            self.items is None or self.items >= 1,
+            f"probe-attention: items must be at least 1, not {self.items} (set --items)",
+        )
+        require(
+            self.places in ("all", "answer"),
+            f"probe-attention: places must be all or answer, not {self.places!r} (set --places)",
+        )
 
 
 def probe(settings: Probe, out: Path, progress: Silent) -> np.ndarray:
-    """Entropies [question, setup, layer, head], computed or read from `out`, where they are kept as they come."""
+    """Entropies [question, setup, layer, head], computed or read from `out`, where they are kept as they
+    come."""
     questions = read_questions(settings.data)[: settings.items]
     make_folder(out)
     _claim(out, settings, questions)
@@ -60,14 +74,21 @@ def probe(settings: Probe, out: Path, progress: Silent) -> np.ndarray:
 def _claim(out: Path, settings: Probe, questions: list[Question]) -> None:
     """Say in the folder what it holds; refuse one that holds something else."""
     text = json.dumps([[q.question, q.answer] for q in questions])
-    about = {"model": settings.model, "places": settings.places, "questions": hashlib.sha256(text.encode()).hexdigest()}
+    about = {
+        "model": settings.model,
+        "places": settings.places,
+        "questions": hashlib.sha256(text.encode()).hexdigest(),
+    }
     path = out / "probe.json"
     if path.exists():
         try:
             there = read_json(path)
         except Damaged as error:
             raise Refused(f"{path} is damaged; remove {out} or choose another --out") from error
-        require(there == about, f"{out} holds another probe (model, questions or places differ); choose another --out")
+        require(
+            there == about,
+            f"{out} holds another probe (model, questions or places differ); choose another --out",
+        )
     else:
         write_json(path, about)
 
@@ -103,11 +124,16 @@ def _measuring(settings: Probe) -> Callable[[Question, int], np.ndarray]:
     def measure(question: Question, number: int) -> np.ndarray:
         asked = len(tokenizer(question.question)["input_ids"])
         first = asked if settings.places == "answer" else 1
-        short, long = (tokenizer(text)["input_ids"] for text in (question.without_reasoning, question.with_reasoning))
+        short, long = (
+            tokenizer(text)["input_ids"] for text in (question.without_reasoning, question.with_reasoning)
+        )
         places, more = np.arange(first, len(short)), np.arange(first, len(long))
         some = np.random.default_rng(number).choice(more, min(len(places), len(more)), replace=False)
         bare = [normalised_entropy(pattern, places) for pattern in patterns(model, short)]
-        worked = [(normalised_entropy(pattern, more), normalised_entropy(pattern, some)) for pattern in patterns(model, long)]
+        worked = [
+            (normalised_entropy(pattern, more), normalised_entropy(pattern, some))
+            for pattern in patterns(model, long)
+        ]
         return np.array([bare, [whole for whole, _ in worked], [matched for _, matched in worked]])
 
     return measure
@@ -131,21 +157,33 @@ def load(name: str):
         tokenizer = AutoTokenizer.from_pretrained(name)
         model = AutoModelForCausalLM.from_pretrained(name, attn_implementation="eager", dtype="auto")
     except Exception as error:  # the library raises many kinds
-        raise Refused(f"cannot load the model {name}: {(str(error).splitlines() or [type(error).__name__])[0]}") from error
+        raise Refused(
+            f"cannot load the model {name}: {(str(error).splitlines() or [type(error).__name__])[0]}"
+        ) from error
     return model.eval(), tokenizer
 
 
 def patterns(model, tokens: list[int]) -> Iterator[np.ndarray]:
-    """Attention [head, query, key] of every layer on a text. Each layer is taken as it is computed; none is kept by the model."""
+    """Attention [head, query, key] of every layer on a text. Each layer is taken as it is computed; none is
+    kept by the model."""
     import torch
 
     seen: list[np.ndarray] = []
 
     def take(module, inputs, output):
-        if isinstance(output, tuple) and len(output) > 1 and torch.is_tensor(output[1]) and output[1].ndim == 4:
+        if (
+            isinstance(output, tuple)
+            and len(output) > 1
+            and torch.is_tensor(output[1])
+            and output[1].ndim == 4
+        ):
             seen.append(output[1][0].float().numpy())
 
-    hooks = [module.register_forward_hook(take) for module in model.modules() if type(module).__name__.endswith("Attention")]
+    hooks = [
+        module.register_forward_hook(take)
+        for module in model.modules()
+        if type(module).__name__.endswith("Attention")
+    ]
     try:
         with torch.no_grad():
             model(torch.tensor([tokens]), use_cache=False)
@@ -157,7 +195,8 @@ def patterns(model, tokens: list[int]) -> Iterator[np.ndarray]:
 
 
 def summary(found: np.ndarray) -> list[dict[str, Any]]:
-    """By layer: mean entropies of the setups, how many heads are sparser with reasoning, and the differences with 95 % intervals over questions."""
+    """By layer: mean entropies of the setups, how many heads are sparser with reasoning, and the differences
+    with 95 % intervals over questions."""
     rows = []
     for layer in range(found.shape[2]):
         here = found[:, :, layer]  # [question, setup, head]
@@ -183,14 +222,30 @@ def picture(found: np.ndarray, title: str):
 
     layers = sorted({round(i) for i in np.linspace(0, found.shape[2] - 1, min(4, found.shape[2]))})
     rows = [
-        {"layer": f"layer {layer + 1}", "setup": setup, "head, sorted": place + 1, "entropy": round(float(value), 4)}
+        {
+            "layer": f"layer {layer + 1}",
+            "setup": setup,
+            "head, sorted": place + 1,
+            "entropy": round(float(value), 4),
+        }
         for layer in layers
         for i, setup in enumerate(SETUPS)
         for place, value in enumerate(np.sort(found[:, i, layer].mean(0)))
     ]
-    bars = alt.Chart(pd.DataFrame(rows), width=220, height=160).mark_bar().encode(
-        x=alt.X("head, sorted:O"), y=alt.Y("entropy:Q", title="normalised entropy"), xOffset=alt.XOffset("setup:N", sort=list(SETUPS)),
-        color=alt.Color("setup:N", sort=list(SETUPS), title=None), tooltip=["layer", "setup", "head, sorted", "entropy"],
-    )  # fmt: skip
-    facets = bars.facet(facet=alt.Facet("layer:N", title=None, sort=[f"layer {layer + 1}" for layer in layers]), columns=2, title=title)
+    bars = (
+        alt.Chart(pd.DataFrame(rows), width=220, height=160)
+        .mark_bar()
+        .encode(
+            x=alt.X("head, sorted:O"),
+            y=alt.Y("entropy:Q", title="normalised entropy"),
+            xOffset=alt.XOffset("setup:N", sort=list(SETUPS)),
+            color=alt.Color("setup:N", sort=list(SETUPS), title=None),
+            tooltip=["layer", "setup", "head, sorted", "entropy"],
+        )
+    )
+    facets = bars.facet(
+        facet=alt.Facet("layer:N", title=None, sort=[f"layer {layer + 1}" for layer in layers]),
+        columns=2,
+        title=title,
+    )
     return styled(facets)

@@ -21,12 +21,23 @@ def probe_attention(options) -> int:
     found = attention.probe(settings, out, shown())
     rows = attention.summary(found)
     write_json(out / "summary.json", {"questions": len(found), "layers": rows})
-    save(attention.picture(found, f"{options.model}, {len(found)} questions"), out / "entropy.svg", out / "entropy.png")
-    print(f"{'layer':>5}  " + "  ".join(f"{setup:>17}" for setup in attention.SETUPS) + "   lower when matched [95 %], heads")
+    save(
+        attention.picture(found, f"{options.model}, {len(found)} questions"),
+        out / "entropy.svg",
+        out / "entropy.png",
+    )
+    print(
+        f"{'layer':>5}  "
+        + "  ".join(f"{setup:>17}" for setup in attention.SETUPS)
+        + "   lower when matched [95 %], heads"
+    )
     for row in rows:
         middle, low, high = row["lower matched"]
         means = "  ".join(f"{row[setup]:>17.4f}" for setup in attention.SETUPS)
-        print(f"{row['layer']:>5}  {means}   {middle:+.4f} [{low:+.4f}, {high:+.4f}], {row['heads lower matched']} of {row['heads']}")
+        print(
+            f"{row['layer']:>5}  {means}   {middle:+.4f} [{low:+.4f}, {high:+.4f}], "
+            f"{row['heads lower matched']} of {row['heads']}"
+        )
     print(f"entropies, summary and pictures: {out}")
     return 0
 
@@ -43,7 +54,13 @@ def export(options) -> int:
     model = run.model(seed)
     if not isinstance(model, GPT):
         raise Refused(f"{run.experiment.name} has trained no GPT-2; parity.training does")
-    require(not options.out.exists() or not any(options.out.iterdir()), f"{options.out} is not empty: export into a new folder")
+    require(
+        not options.out.exists() or not any(options.out.iterdir()),
+        f"{options.out} is not empty: export into a new folder",
+    )
     write_folder(model, make_folder(options.out))
-    print(f"{options.out}: seed {seed} of {run.experiment.name}; GPT2LMHeadModel.from_pretrained({str(options.out)!r}) loads it")
+    print(
+        f"{options.out}: seed {seed} of {run.experiment.name}; "
+        f"GPT2LMHeadModel.from_pretrained({str(options.out)!r}) loads it"
+    )
     return 0

@@ -13,8 +13,11 @@ from stagewise.models.gpt import EPSILON, GPT
 
 
 def write_folder(model: GPT, folder: Path) -> None:
-    """Write `config.json` and `model.safetensors`, which `GPT2LMHeadModel.from_pretrained` loads; the head is tied, so it is not written."""
-    weights = {name: np.ascontiguousarray(value, np.float32) for name, value in to_hugging_face(model).items()}
+    """Write `config.json` and `model.safetensors`, which `GPT2LMHeadModel.from_pretrained` loads; the head is
+    tied, so it is not written."""
+    weights = {
+        name: np.ascontiguousarray(value, np.float32) for name, value in to_hugging_face(model).items()
+    }
     write(folder / "model.safetensors", save(weights, metadata={"format": "pt"}))
     write_json(folder / "config.json", configuration(model))
 

@@ -50,7 +50,12 @@ def _read(line: str, where: str) -> Question:
     except ValueError as error:
         raise Refused(f"{where} is not JSON: {error}") from error
     for name in ("question", "answer"):
-        require(isinstance(entry, dict) and isinstance(entry.get(name), str), f"{where} has no text under {name!r}")
+        require(
+            isinstance(entry, dict) and isinstance(entry.get(name), str),
+            f"{where} has no text under {name!r}",
+        )
     question = Question(entry["question"], entry["answer"])
-    require(MARK in question.answer and question.result != "", f"{where} has no result after {MARK} in its answer")
+    require(
+        MARK in question.answer and question.result != "", f"{where} has no result after {MARK} in its answer"
+    )
     return question

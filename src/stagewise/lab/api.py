@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
 from stagewise.errors import Refused, nearest, require
 from stagewise.lab import catalogue
@@ -33,8 +34,14 @@ def study(name: str, preset: str = "quick") -> Grid:
     return choose(catalogue.studies(), name, "study").at(preset)
 
 
-def run(what: Experiment | Study | Grid | str, preset: str | None = None, *, runs: Path | str | None = None,
-        progress: Silent = Silent(), **changes: Any):  # fmt: skip
+def run(
+    what: Experiment | Study | Grid | str,
+    preset: str | None = None,
+    *,
+    runs: Path | str | None = None,
+    progress: Silent = Silent(),
+    **changes: Any,
+):
     """Run an experiment (or take it from its folder) and return its `Run`; of a study, the gathered dataset.
 
     By name, at a preset (quick if none is given), with some settings changed; or the very thing."""
@@ -58,7 +65,10 @@ def _chosen(what: Any, preset: str | None, changes: dict[str, Any]) -> Experimen
         return (what.but(**changes) if changes else what).at(preset or "quick")
     kinds = "an experiment, a study, or the name of one"
     require(isinstance(what, (Experiment, Grid)), f"run takes {kinds}, not {what!r}")
-    require(preset is None, f"a preset goes with a name or a study; this {type(what).__name__} has its settings already")
+    require(
+        preset is None,
+        f"a preset goes with a name or a study; this {type(what).__name__} has its settings already",
+    )
     if isinstance(what, Experiment):
         return override(what, changes)
     require(not changes, "the settings of a study at a preset are fixed; change the study with .but(...)")
@@ -108,12 +118,23 @@ def claims_named(name: str) -> list[Claim]:
     raise Refused(f"unknown paper or claim {name!r}{nearest(name, names)}; `stagewise list` shows them all")
 
 
-def reproduce(name: str = "all", preset: str = "quick", *, out: Path | str | None = None, runs: Path | str | None = None,
-              progress: Silent = Silent(), stored_only: bool = False, engine: str = "process", workers: int | None = None, address: str | None = None) -> Reproduction:  # fmt: skip
+def reproduce(
+    name: str = "all",
+    preset: str = "quick",
+    *,
+    out: Path | str | None = None,
+    runs: Path | str | None = None,
+    progress: Silent = Silent(),
+    stored_only: bool = False,
+    engine: str = "process",
+    workers: int | None = None,
+    address: str | None = None,
+) -> Reproduction:
     """Judge the claims of a paper, one claim, or all, and write `ledger.json`, `report.html` and the figures.
 
-    What is stored is not run again; with `stored_only`, nothing is, and missing runs are refused. Of a single claim, only
-    those figures are drawn that need no further runs. `engine` says where: here, in a `pool` of processes, or on `ray`."""
+    What is stored is not run again; with `stored_only`, nothing is, and missing runs are refused. Of a single
+    claim, only those figures are drawn that need no further runs. `engine` says where: here, in a `pool` of
+    processes, or on `ray`."""
     check_preset(preset)
     claims = claims_named(name)
     root = make_folder(Path(runs) if runs else runs_root())
@@ -126,20 +147,34 @@ def reproduce(name: str = "all", preset: str = "quick", *, out: Path | str | Non
     found = engines.engine(engine, workers, address)
     experiments, figures = wanted(claims, preset)
     if stored_only:
-        missing = sum(not all(block.finished for block in blocks(e, root)) for e in dict.fromkeys(experiments))
-        require(not missing, f"{missing} of the runs are not stored yet: `stagewise reproduce {name} --preset {preset}` makes them")
+        missing = sum(
+            not all(block.finished for block in blocks(e, root)) for e in dict.fromkeys(experiments)
+        )
+        require(
+            not missing,
+            f"{missing} of the runs are not stored yet: `stagewise reproduce {name} --preset {preset}` makes "
+            "them",
+        )
     done = run_all(experiments, root, progress, found if engine != "process" else None)
     entries = judge_all(claims, preset, root, done)
     write_json(target / "ledger.json", to_json(entries))
-    return Reproduction(entries, target / "ledger.json", write(_papers_of(claims), entries, figures, preset, done, target))
+    return Reproduction(
+        entries, target / "ledger.json", write(_papers_of(claims), entries, figures, preset, done, target)
+    )
 
 
 def wanted(claims: Sequence[Claim], preset: str) -> tuple[list[Experiment], list[Figure]]:
-    """What is run for some claims and their papers' figures, and which figures can be drawn then: of a single claim, those that need no further runs."""
+    """What is run for some claims and their papers' figures, and which figures can be drawn then: of a single
+    claim, those that need no further runs."""
     from stagewise.lab.ledger import experiments_for, experiments_of, missing
 
     experiments = experiments_for(claims, preset)
-    figures = [figure for paper in _papers_of(claims) for figure in paper.figures().values() if not missing(figure.needs_at(preset))]
+    figures = [
+        figure
+        for paper in _papers_of(claims)
+        for figure in paper.figures().values()
+        if not missing(figure.needs_at(preset))
+    ]
     needed_by = {figure: experiments_of(figure.needs_at(preset)) for figure in figures}
     if len(claims) == 1:
         needed_by = {figure: needs for figure, needs in needed_by.items() if set(needs) <= set(experiments)}
@@ -156,18 +191,33 @@ def page(name: str, preset: str, root: Path) -> str:
     claims = claims_named(name)
     experiments, figures = wanted(claims, preset)
     done = stored_runs(experiments, root)
-    return page_of(_papers_of(claims), judge_all(claims, preset, root, done), {figure: draw(figure, preset, done) for figure in figures}, preset, done)
+    return page_of(
+        _papers_of(claims),
+        judge_all(claims, preset, root, done),
+        {figure: draw(figure, preset, done) for figure in figures},
+        preset,
+        done,
+    )
 
 
 def _papers_of(claims: Sequence[Claim]) -> list[Paper]:
     return [catalogue.papers()[paper] for paper in dict.fromkeys(claim.paper for claim in claims)]
 
 
-def figure(name: str, out: Path | str, preset: str = "quick", *, of: str | None = None, runs: Path | str | None = None, progress: Silent = Silent()) -> Path:
+def figure(
+    name: str,
+    out: Path | str,
+    preset: str = "quick",
+    *,
+    of: str | None = None,
+    runs: Path | str | None = None,
+    progress: Silent = Silent(),
+) -> Path:
     """Draw a figure, or that of a claim, as SVG, PNG or PDF; what it needs is run if it is not stored.
 
-    The figure of a claim is the one that shares most runs with it; where none does, its measured values with their intervals. That of a sweep,
-    by the name `stagewise sweep` gave it, is a line, a heat map or a family of lines of the quantity `of`."""
+    The figure of a claim is the one that shares most runs with it; where none does, its measured values with
+    their intervals. That of a sweep, by the name `stagewise sweep` gave it, is a line, a heat map or a family
+    of lines of the quantity `of`."""
     from stagewise.lab import pictures
 
     check_preset(preset)
@@ -188,14 +238,22 @@ def _swept(name: str, of: str | None, root: Path, progress: Silent):
     from stagewise.lab import sweep as sweeps
 
     path = root / "sweeps" / f"{name}.json"
-    require(path.exists(), f"there is no sweep {name} in {root}{nearest(name, [one.stem for one in (root / 'sweeps').glob('*.json')])} (set --runs)")
+    require(
+        path.exists(),
+        f"there is no sweep {name} in "
+        f"{root}{nearest(name, [one.stem for one in (root / 'sweeps').glob('*.json')])} (set --runs)",
+    )
     planned = sweeps.plan(sweeps.read(path), root, progress, only_look=True)
     require(len(planned.jobs.missing) < len(planned.jobs.all), f"no job of {name} is finished yet")
     from stagewise.lab.figures import styled
     from stagewise.lab.phase import at_end, diagram
 
     values = at_end(sweeps.gather(planned), of)
-    return styled(diagram(values, f"{planned.sweep.experiment}: {values.name}, median over {values.sizes['seed']} seeds"))
+    return styled(
+        diagram(
+            values, f"{planned.sweep.experiment}: {values.name}, median over {values.sizes['seed']} seeds"
+        )
+    )
 
 
 def _drawn(name: str, preset: str, root: Path, progress: Silent):
@@ -213,7 +271,10 @@ def _drawn(name: str, preset: str, root: Path, progress: Silent):
 
     [entry] = judge_all([claim], preset, root, run_all(experiments_for([claim], preset), root, progress))
     drawn = measured(claim.id, entry.verdict, entry.control)
-    require(drawn is not None, f"{name} has measured nothing to draw: it is {entry.verdict.outcome} ({entry.verdict.why})")
+    require(
+        drawn is not None,
+        f"{name} has measured nothing to draw: it is {entry.verdict.outcome} ({entry.verdict.why})",
+    )
     return drawn
 
 
@@ -226,24 +287,48 @@ def _figure_named(name: str, preset: str):
         return None, known[name]
     claims = catalogue.claims()
     if name not in claims:
-        raise Refused(f"unknown figure or claim {name!r}{nearest(name, [*known, *claims])}; `stagewise list` shows the claims, and the report the figures")
+        raise Refused(
+            f"unknown figure or claim {name!r}{nearest(name, [*known, *claims])}; `stagewise list` shows the "
+            "claims, and the report the figures"
+        )
     claim = claims[name]
     used = set(experiments_of(claim.needs_at(preset)))
-    shared = {figure: len(used & set(experiments_of(figure.needs_at(preset)))) for figure in known.values() if figure.paper == claim.paper}
+    shared = {
+        figure: len(used & set(experiments_of(figure.needs_at(preset))))
+        for figure in known.values()
+        if figure.paper == claim.paper
+    }
     best = max(shared, key=shared.get, default=None)
     return claim, best if best and shared[best] else None
 
 
-def sweep(experiment: str | Sweep, over: Mapping[str, Any] | None = None, preset: str = "quick", *, engine: str = "process", workers: int | None = None,
-          address: str | None = None, lanes: int | None = None, fail_fast: bool = False, retry: bool = False, yes: bool = False,
-          runs: Path | str | None = None, progress: Silent = Silent(), **settings: Any):  # fmt: skip
-    """Run an experiment over a grid and return one dataset with the swept settings as dimensions: `sw.sweep("mixture.joint", {"width": (8, 16)}, seeds=8)`.
+def sweep(
+    experiment: str | Sweep,
+    over: Mapping[str, Any] | None = None,
+    preset: str = "quick",
+    *,
+    engine: str = "process",
+    workers: int | None = None,
+    address: str | None = None,
+    lanes: int | None = None,
+    fail_fast: bool = False,
+    retry: bool = False,
+    yes: bool = False,
+    runs: Path | str | None = None,
+    progress: Silent = Silent(),
+    **settings: Any,
+):
+    """Run an experiment over a grid and return one dataset with the swept settings as dimensions:
+    `sw.sweep("mixture.joint", {"width": (8, 16)}, seeds=8)`.
 
     What is done is not done again. Jobs that failed are NaN in the dataset and marked in `missing`."""
     from stagewise.lab import sweep as sweeps
 
     given = isinstance(experiment, Sweep)
-    require(not (given and (over or settings or preset != "quick")), "a Sweep has its settings already; give a name to choose others")
+    require(
+        not (given and (over or settings or preset != "quick")),
+        "a Sweep has its settings already; give a name to choose others",
+    )
     chosen = experiment if given else Sweep(experiment, over or {}, preset, settings)
     check_sweep(chosen, yes)
     root = make_folder(Path(runs) if runs else runs_root())
@@ -253,7 +338,9 @@ def sweep(experiment: str | Sweep, over: Mapping[str, Any] | None = None, preset
         planned.forgive()
     before = set(planned.failed)
     done = sweeps.run(planned, root, run_by, progress, fail_fast)
-    reason = next((reason for block, reason in done.failed.items() if block not in before), "").partition("\n")[0]
+    reason = next((reason for block, reason in done.failed.items() if block not in before), "").partition(
+        "\n"
+    )[0]
     require(not (fail_fast and reason), f"a job failed, and what was left is not run: {reason}")
     return sweeps.gather(done)
 
@@ -264,13 +351,22 @@ def sweep_from(given: Mapping[str, Any], seeds: int | None = None) -> Sweep:
 
     known = {"experiment", "preset", "seeds", "over", "set"}
     for name in given:
-        require(name in known, f"a sweep has no {name!r}{nearest(name, known)}; it has {', '.join(sorted(known))}")
-    require(isinstance(given.get("experiment"), str), 'a sweep names its experiment: experiment = "mixture.joint"')
+        require(
+            name in known, f"a sweep has no {name!r}{nearest(name, known)}; it has {', '.join(sorted(known))}"
+        )
+    require(
+        isinstance(given.get("experiment"), str), 'a sweep names its experiment: experiment = "mixture.joint"'
+    )
     tables = {name: _dotted(given.get(name, {}), f"[{name}]") for name in ("over", "set")}
     require("seeds" not in tables["set"], "seeds are given beside [set], not in it")
     chosen = seeds if seeds is not None else given.get("seeds")
     over = {path: from_toml(path, values) for path, values in tables["over"].items()}
-    return Sweep(given["experiment"], over, given.get("preset", "quick"), tables["set"] | ({"seeds": chosen} if chosen is not None else {}))
+    return Sweep(
+        given["experiment"],
+        over,
+        given.get("preset", "quick"),
+        tables["set"] | ({"seeds": chosen} if chosen is not None else {}),
+    )
 
 
 def _dotted(table: Any, what: str) -> dict[str, Any]:
@@ -290,11 +386,12 @@ def check_sweep(chosen: Sweep, yes: bool) -> None:
     from stagewise.lab.sweep import MANY
 
     require(yes or chosen.jobs < MANY, f"that is {chosen.jobs:,} jobs: say --yes if you mean it")
-    chosen.cells  # built, so their settings are checked
+    assert chosen.cells  # built, so their settings are checked
 
 
 def engine_for(chosen: Sweep, name: str, workers: int | None, address: str | None, lanes: int | None):
-    """The engine, and how many lanes a group may have: as many as are worth it in one process, and a fair share for each of several."""
+    """The engine, and how many lanes a group may have: as many as are worth it in one process, and a fair
+    share for each of several."""
     from stagewise.lab.engines import engine
 
     require(lanes is None or lanes >= 1, f"a group has at least one lane, not {lanes} (set --lanes)")

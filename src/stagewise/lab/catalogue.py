@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import pkgutil
+from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cache
 from importlib import import_module
 from importlib.util import find_spec
 from types import ModuleType
-from typing import Iterator
 
 import stagewise.papers
 from stagewise.lab.claims import Claim
@@ -39,7 +39,7 @@ class Paper:
         return import_module(f"stagewise.papers.{self.name}.story").STORY
 
 
-@lru_cache(maxsize=None)
+@cache
 def papers() -> dict[str, Paper]:
     """Every paper that exists, by name."""
     names = [module.name for module in pkgutil.iter_modules(stagewise.papers.__path__) if module.ispkg]
@@ -61,13 +61,18 @@ def claims() -> dict[str, Claim]:
 def _read(name: str) -> Paper:
     room = f"stagewise.papers.{name}"
     about = import_module(room)
-    classes = [value for value in vars(import_module(f"{room}.experiments")).values() if _is_experiment(value)]
+    classes = [
+        value for value in vars(import_module(f"{room}.experiments")).values() if _is_experiment(value)
+    ]
     return Paper(
         name,
         about.TITLE,
         about.__doc__ or "",
         {cls.name: cls for cls in classes},
-        {study.name: study for study in _of_kind(f"{room}.experiments", Study) + _of_kind(f"{room}.studies", Study)},
+        {
+            study.name: study
+            for study in _of_kind(f"{room}.experiments", Study) + _of_kind(f"{room}.studies", Study)
+        },
         {claim.id: claim for claim in _of_kind(f"{room}.claims", Claim)},
     )
 
@@ -77,7 +82,12 @@ def _is_experiment(value: object) -> bool:
 
 
 def _of_kind(room: str, kind: type) -> list:
-    found = {id(value): value for module in _modules(room) for value in vars(module).values() if isinstance(value, kind)}
+    found = {
+        id(value): value
+        for module in _modules(room)
+        for value in vars(module).values()
+        if isinstance(value, kind)
+    }
     return list(found.values())
 
 

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import inspect
 import re
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any, Callable, Mapping
+from typing import Any
 
 from stagewise.lab.statistics import Verdict
 from stagewise.lab.study import filled
@@ -15,8 +16,8 @@ from stagewise.lab.study import filled
 class Claim:
     """A statement, where it stands, what it needs, what would fool it, and how it is judged.
 
-    `needs` are plans, studies or plain values, passed to `judge` by name as trajectories, datasets or themselves.
-    `control` replaces some of them by something on which the claim must not hold."""
+    `needs` are plans, studies or plain values, passed to `judge` by name as trajectories, datasets or
+    themselves. `control` replaces some of them by something on which the claim must not hold."""
 
     id: str
     source: str
@@ -53,7 +54,8 @@ def claim(
     restated: str = "",
     note: str = "",
 ) -> Callable[[Callable[..., Verdict]], Claim]:
-    """Make a claim of a function. Its docstring holds the statement and, after `Threshold:`, `what, because why`."""
+    """Make a claim of a function. Its docstring holds the statement and, after `Threshold:`, `what, because
+    why`."""
 
     def make(judge: Callable[..., Verdict]) -> Claim:
         text = inspect.cleandoc(judge.__doc__ or "")
@@ -63,8 +65,21 @@ def claim(
             raise TypeError(f"{id}: the docstring must hold a statement and `Threshold: …, because …`")
         if unknown := set(control) - set(needs):
             raise TypeError(f"{id}: the control replaces {unknown}, which the claim does not need")
-        return Claim(id, source, _one_line(statement), predicted, threshold, reason.rstrip("."), needs, control,
-                     control_is, beyond_paper, restated, note, judge)  # fmt: skip
+        return Claim(
+            id,
+            source,
+            _one_line(statement),
+            predicted,
+            threshold,
+            reason.rstrip("."),
+            needs,
+            control,
+            control_is,
+            beyond_paper,
+            restated,
+            note,
+            judge,
+        )
 
     return make
 

@@ -1,13 +1,15 @@
-"""Runs experiments: finds what is stored, groups what is missing into compiled programs, and goes on where it stopped."""
+"""Runs experiments: finds what is stored, groups what is missing into compiled programs, and goes on where it
+stopped."""
 
 from __future__ import annotations
 
 import json
 import os
 import time
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
 import jax
 import numpy as np
@@ -27,7 +29,9 @@ from stagewise.training.program import Program, Records
 if TYPE_CHECKING:
     from stagewise.lab.engines import Engine
 
-SECONDS_BETWEEN_CHECKPOINTS = number("STAGEWISE_CHECKPOINT_SECONDS", os.environ.get("STAGEWISE_CHECKPOINT_SECONDS", "5"))
+SECONDS_BETWEEN_CHECKPOINTS = number(
+    "STAGEWISE_CHECKPOINT_SECONDS", os.environ.get("STAGEWISE_CHECKPOINT_SECONDS", "5")
+)
 SECONDS_BETWEEN_WORDS = 1.0
 SHARE_OF_TIME = 0.05  # that writing checkpoints may take, and words of progress
 
@@ -51,7 +55,10 @@ class Run:
                 arrays = block.final_state()
                 state = _unflatten({name: array[seed - block.first] for name, array in arrays.items()})
                 return self.experiment.model(state)
-        require(False, f"{self.experiment.name}: seed {seed} was not run; seeds 0 to {self.blocks[-1].last - 1} were")
+        require(
+            False,
+            f"{self.experiment.name}: seed {seed} was not run; seeds 0 to {self.blocks[-1].last - 1} were",
+        )
 
     @property
     def folders(self) -> tuple[Path, ...]:
@@ -70,8 +77,14 @@ class Runs(dict[Experiment, Run]):
         self.gathered: dict[tuple[Experiment, ...], xr.Dataset] = {}
 
 
-def run_all(experiments: Iterable[Experiment], root: Path, progress: Silent = Silent(), elsewhere: Engine | None = None) -> Runs:
-    """Run what is not stored yet, side by side where only numbers differ, here or by an engine, and load everything."""
+def run_all(
+    experiments: Iterable[Experiment],
+    root: Path,
+    progress: Silent = Silent(),
+    elsewhere: Engine | None = None,
+) -> Runs:
+    """Run what is not stored yet, side by side where only numbers differ, here or by an engine, and load
+    everything."""
     jobs, fresh = jobs_of(experiments, root, progress), {}
     if elsewhere:
         _run_elsewhere(jobs, root, progress, elsewhere)
@@ -85,24 +98,40 @@ def _run_elsewhere(jobs: Jobs, root: Path, progress: Silent, engine: Engine) -> 
     """By an engine, all or nothing: what is judged must be there."""
     if jobs.groups:
         engine.run(jobs.groups, root, progress, fail_fast=True)
-    reasons = [f"{block.folder} failed: {reason.splitlines()[0]}" for block in jobs.missing if (reason := block.failure)]
+    reasons = [
+        f"{block.folder} failed: {reason.splitlines()[0]}"
+        for block in jobs.missing
+        if (reason := block.failure)
+    ]
     require(not reasons, f"{reasons[0] if reasons else ''}; the same command tries it again, and goes on")
 
 
 def stored_runs(experiments: Iterable[Experiment], root: Path) -> Runs:
     """Runs that are all stored; only reads."""
-    return Runs({experiment: load_run(experiment, blocks(experiment, root)) for experiment in dict.fromkeys(experiments)})
+    return Runs(
+        {
+            experiment: load_run(experiment, blocks(experiment, root))
+            for experiment in dict.fromkeys(experiments)
+        }
+    )
 
 
 def load_run(experiment: Experiment, parts: Sequence[Block], fresh: Mapping[Path, Recorded] = {}) -> Run:
     """The run in these blocks; what was computed just now is not read back."""
     parts = [part for part in parts if part.first < experiment.lanes]
-    whole = one_after_another([fresh[part.folder] if part.folder in fresh else part.recorded() for part in parts])
-    return Run(experiment, whole if whole.seeds == experiment.lanes else whole.at_seeds(np.arange(experiment.lanes)), tuple(parts))
+    whole = one_after_another(
+        [fresh[part.folder] if part.folder in fresh else part.recorded() for part in parts]
+    )
+    return Run(
+        experiment,
+        whole if whole.seeds == experiment.lanes else whole.at_seeds(np.arange(experiment.lanes)),
+        tuple(parts),
+    )
 
 
 def compute(group: Group, progress: Silent) -> dict[Path, Recorded]:
-    """Run a group to its end, from where it was left, and store it; what was recorded, by folder. A block that another process has finished meanwhile is left out."""
+    """Run a group to its end, from where it was left, and store it; what was recorded, by folder. A block
+    that another process has finished meanwhile is left out."""
     program = group[0].experiment.program()
     with held(group, lambda block: progress.note(f"{block.folder} is being run by another process; waiting")):
         group = [block for block in group if not block.finished]
@@ -126,7 +155,11 @@ def _compute_locked(program: Program, group: Group, progress: Silent) -> dict[Pa
         block.prepare(like=group[0])
     state, kept, chunk, spent = _resume(program, group, progress)
     lanes = [block.last - block.first for block in group]
-    started, saving, telling = time.monotonic(), Pace(SECONDS_BETWEEN_CHECKPOINTS), Pace(SECONDS_BETWEEN_WORDS)
+    started, saving, telling = (
+        time.monotonic(),
+        Pace(SECONDS_BETWEEN_CHECKPOINTS),
+        Pace(SECONDS_BETWEEN_WORDS),
+    )
     progress.resume(chunk)
     try:
         while chunk < program.chunks and not program.finished(state):
@@ -149,19 +182,32 @@ def _compute_locked(program: Program, group: Group, progress: Silent) -> dict[Pa
         raise
     seconds = spent + time.monotonic() - started
     company, lasting = [block.name for block in group], seconds >= 1
-    records = {name: _at_full_length(np.concatenate([part[name] for part in kept], 1), program.records) for name in kept[0]}
-    outcomes, final, labels, fresh = program.outcomes(state), _flatten(program.final(state)), program.labels(), {}
+    records = {
+        name: _at_full_length(np.concatenate([part[name] for part in kept], 1), program.records)
+        for name in kept[0]
+    }
+    outcomes, final, labels, fresh = (
+        program.outcomes(state),
+        _flatten(program.final(state)),
+        program.labels(),
+        {},
+    )
     for block, lane in zip(group, _lanes(lanes)):
-        mine, ended, last = ({name: array[lane] for name, array in part.items()} for part in (records, outcomes, final))
+        mine, ended, last = (
+            {name: array[lane] for name, array in part.items()} for part in (records, outcomes, final)
+        )
         fresh[block.folder] = label(program, labels, mine, ended, block)
         block.store(encode(fresh[block.folder]), last, seconds / len(group), company, lasting)
-    for block in group:  # not before all are stored: a kill in between must not leave a block to be run again in other company
+    for block in (
+        group
+    ):  # not before all are stored: a kill in between must not leave a block to be run again in other company
         block.finish(lasting)
     return fresh
 
 
 class Pace:
-    """Says when something is to be done again: not too soon, and not so often that it takes more than its share of the time."""
+    """Says when something is to be done again: not too soon, and not so often that it takes more than its
+    share of the time."""
 
     def __init__(self, seconds: float):
         self.seconds = self.wait = seconds
@@ -192,7 +238,11 @@ def _resume(program: Program, group: list[Block], progress: Silent):
         parts, seconds = zip(*(chunks[chunk] for chunks in saved))
         arrays = {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
         state = _unflatten({name: array for name, array in arrays.items() if not name.startswith("record/")})
-        kept = {name.removeprefix("record/"): array for name, array in arrays.items() if name.startswith("record/")}
+        kept = {
+            name.removeprefix("record/"): array
+            for name, array in arrays.items()
+            if name.startswith("record/")
+        }
         return state, [kept] if kept else [], chunk, sum(seconds)
     for block in group:
         block.begin_again()
@@ -205,17 +255,24 @@ def _checkpoint(group, lanes, state, kept, chunk, seconds) -> None:
     records = {f"record/{name}": np.concatenate([part[name] for part in kept], axis=1) for name in kept[0]}
     arrays = _flatten(state) | records
     for block, lane in zip(group, _lanes(lanes)):
-        block.save_checkpoint({name: array[lane] for name, array in arrays.items()}, chunk, seconds / len(group))
+        block.save_checkpoint(
+            {name: array[lane] for name, array in arrays.items()}, chunk, seconds / len(group)
+        )
 
 
 def so_far(block: Block) -> xr.Dataset | None:
-    """What a block has recorded up to its last checkpoint, without outcomes; None if there is nothing yet. Only reads."""
+    """What a block has recorded up to its last checkpoint, without outcomes; None if there is nothing yet.
+    Only reads."""
     found = {}
     for name in ("previous.safetensors", "checkpoint.safetensors"):
         if (block.folder / name).exists():
             arrays, about = load_arrays(block.folder / name)
             if about.get("chunk", "").isdigit():
-                found = {path.removeprefix("record/"): array for path, array in arrays.items() if path.startswith("record/")}
+                found = {
+                    path.removeprefix("record/"): array
+                    for path, array in arrays.items()
+                    if path.startswith("record/")
+                }
     if not found:
         return None
     program, there = block.experiment.program(), next(iter(found.values())).shape[1]
@@ -224,14 +281,22 @@ def so_far(block: Block) -> xr.Dataset | None:
 
 
 def label(program: Program, labels: Variables, records: Records, outcomes: Records, block: Block) -> Recorded:
-    """Named dimensions and coordinates for what a block recorded and how its seeds ended, and the settings as an attribute."""
+    """Named dimensions and coordinates for what a block recorded and how its seeds ended, and the settings as
+    an attribute."""
     dims = program.dims
-    coords = dict(labels) | {"seed": (("seed",), np.arange(block.first, block.last)), "record": (("record",), np.arange(program.records))}
+    coords = dict(labels) | {
+        "seed": (("seed",), np.arange(block.first, block.last)),
+        "record": (("record",), np.arange(program.records)),
+    }
     recorded = {name: (("seed", "record", *dims[name]), array) for name, array in records.items()}
     if "time" in recorded:
         coords["time"] = recorded.pop("time")
     ended = {name: (("seed", *dims[name]), array) for name, array in outcomes.items()}
-    return Recorded(recorded | ended, coords, {"experiment": block.experiment.name, "settings": json.dumps(block.experiment.stored())})
+    return Recorded(
+        recorded | ended,
+        coords,
+        {"experiment": block.experiment.name, "settings": json.dumps(block.experiment.stored())},
+    )
 
 
 def _lanes(sizes: Sequence[int]) -> list[slice]:
@@ -243,7 +308,11 @@ def _flatten(state: dict[str, Any], prefix: str = "") -> dict[str, np.ndarray]:
     """Leaves of nested dicts by path."""
     flat = {}
     for name, value in state.items():
-        flat |= _flatten(value, f"{prefix}{name}/") if isinstance(value, dict) else {prefix + name: np.asarray(value)}
+        flat |= (
+            _flatten(value, f"{prefix}{name}/")
+            if isinstance(value, dict)
+            else {prefix + name: np.asarray(value)}
+        )
     return flat
 
 

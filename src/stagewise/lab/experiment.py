@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, ClassVar, Mapping
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from stagewise.errors import Refused, nearest, require
 from stagewise.lab.settings import check_kinds, digest, override, to_json
@@ -18,12 +19,16 @@ PRESETS = ("quick", "standard", "paper")
 
 
 def check_preset(preset: str) -> None:
-    require(isinstance(preset, str) and preset in PRESETS, f"unknown preset {preset!r}{nearest(preset, PRESETS)}; there are {', '.join(PRESETS)}")
+    require(
+        isinstance(preset, str) and preset in PRESETS,
+        f"unknown preset {preset!r}{nearest(preset, PRESETS)}; there are {', '.join(PRESETS)}",
+    )
 
 
 @dataclass(frozen=True)
 class Experiment:
-    """Settings of one training run, over `seeds` seeds. Seed i is a pure function of the other settings and i."""
+    """Settings of one training run, over `seeds` seeds. Seed i is a pure function of the other settings and
+    i."""
 
     seeds: int = 8
 
@@ -33,7 +38,10 @@ class Experiment:
 
     def __post_init__(self):
         check_kinds(self, self.name)
-        require(1 <= self.seeds <= 100_000, f"{self.name}: seeds must lie between 1 and 100000, not {self.seeds} (set --seeds)")
+        require(
+            1 <= self.seeds <= 100_000,
+            f"{self.name}: seeds must lie between 1 and 100000, not {self.seeds} (set --seeds)",
+        )
 
     @property
     def deterministic(self) -> bool:
@@ -88,19 +96,29 @@ class Plan:
 
     def at(self, preset: str) -> Experiment:
         check_preset(preset)
-        changes = dict(self.experiment.presets.get(preset, {})) | dict(self.changes) | dict(self.by_preset.get(preset, {}))
+        changes = (
+            dict(self.experiment.presets.get(preset, {}))
+            | dict(self.changes)
+            | dict(self.by_preset.get(preset, {}))
+        )
         return override(self.experiment(), changes)
 
     def but(self, **changes: Any) -> Plan:
         """The same plan with other settings on top, at every preset."""
-        kept = {preset: {path: v for path, v in mine.items() if path not in changes} for preset, mine in self.by_preset.items()}
+        kept = {
+            preset: {path: v for path, v in mine.items() if path not in changes}
+            for preset, mine in self.by_preset.items()
+        }
         return Plan(self.experiment, dict(self.changes) | changes, kept)
 
     def where(self, **by_preset: Mapping[str, Any]) -> Plan:
         """The same plan with other settings at some presets: plan.where(quick={"steps": 100})."""
         for preset in by_preset:
             check_preset(preset)
-        merged = {preset: dict(self.by_preset.get(preset, {})) | dict(by_preset.get(preset, {})) for preset in (*self.by_preset, *by_preset)}
+        merged = {
+            preset: dict(self.by_preset.get(preset, {})) | dict(by_preset.get(preset, {}))
+            for preset in (*self.by_preset, *by_preset)
+        }
         return Plan(self.experiment, self.changes, merged)
 
     @property

@@ -1,4 +1,5 @@
-"""Files that are whole or not there: written beside their place and renamed, read with their digests checked."""
+"""Files that are whole or not there: written beside their place and renamed, read with their digests
+checked."""
 
 from __future__ import annotations
 
@@ -6,9 +7,10 @@ import hashlib
 import json
 import os
 import secrets
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from stat import S_ISREG
-from typing import TYPE_CHECKING, Any, Callable, Mapping
+from typing import TYPE_CHECKING, Any
 
 from stagewise.errors import Unwritable
 
@@ -25,7 +27,8 @@ def sha256(data: bytes) -> str:
 
 
 def write(path: Path, fill: bytes | Callable[[Path], None], lasting: bool = True) -> str:
-    """Write a whole file, or none, and return its digest. `fill` is the content, or writes it at the path given.
+    """Write a whole file, or none, and return its digest. `fill` is the content, or writes it at the path
+    given.
 
     What is `lasting` outlives a power failure too; the rest is soon made again."""
     try:
@@ -49,7 +52,9 @@ def write(path: Path, fill: bytes | Callable[[Path], None], lasting: bool = True
             raise
         return content
     except OSError as error:
-        raise Unwritable(f"cannot write {path}: {error.strerror or error}; what was finished before is kept") from error
+        raise Unwritable(
+            f"cannot write {path}: {error.strerror or error}; what was finished before is kept"
+        ) from error
 
 
 def _keep_names(folder: Path) -> None:
@@ -78,7 +83,8 @@ def write_json(path: Path, value: Any, lasting: bool = True) -> str:
 
 
 def read_json(path: Path) -> Any:
-    """What a JSON file holds; Damaged if it is none, or holds what we never write: NaN, infinities, no end of brackets."""
+    """What a JSON file holds; Damaged if it is none, or holds what we never write: NaN, infinities, no end of
+    brackets."""
     try:
         with open(path, "rb", opener=_at_once) as opened:
             if not S_ISREG(os.fstat(opened.fileno()).st_mode):
@@ -99,7 +105,9 @@ def _no_number(name: str) -> None:
 _JSON = json.JSONDecoder(parse_constant=_no_number)
 
 
-def save_arrays(path: Path, arrays: Mapping[str, np.ndarray], about: Mapping[str, str], lasting: bool = True) -> str:
+def save_arrays(
+    path: Path, arrays: Mapping[str, np.ndarray], about: Mapping[str, str], lasting: bool = True
+) -> str:
     """Named arrays with a digest of their own inside, so that a flipped bit is noticed."""
     import numpy as np
     from safetensors.numpy import save

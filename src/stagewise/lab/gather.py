@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any, Mapping, Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 import numpy as np
 import xarray as xr
@@ -12,15 +13,26 @@ from stagewise.lab.recorded import Recorded
 
 
 def gather(axes: Mapping[str, Sequence[Any]], recorded: Sequence[Recorded | None]) -> xr.Dataset:
-    """One dataset with the axes as leading dimensions, from what was recorded in row-major order, None where a job failed. An axis that is called like
-    something recorded becomes `swept_` and its name.
+    """One dataset with the axes as leading dimensions, from what was recorded in row-major order, None where
+    a job failed. An axis that is called like something recorded becomes `swept_` and its name.
 
-    Where cells differ in shape (more groups, more signals), missing entries are NaN; so is all of a failed cell, which `missing` marks."""
+    Where cells differ in shape (more groups, more signals), missing entries are NaN; so is all of a failed
+    cell, which `missing` marks."""
     there = [one for one in recorded if one is not None]
     require(there != [], "every job of the sweep is missing, so there is nothing to gather")
-    taken = {name for one in there for part in (one.variables, one.coords) for name, (dims, _) in part.items() for name in (name, *dims)}
+    taken = {
+        name
+        for one in there
+        for part in (one.variables, one.coords)
+        for name, (dims, _) in part.items()
+        for name in (name, *dims)
+    }
     named = {f"swept_{name}" if name in taken else name: _labels(values) for name, values in axes.items()}
-    whole = stacked(named, there) if len(there) == len(recorded) and alike(there) else joined(named, _marked(recorded))
+    whole = (
+        stacked(named, there)
+        if len(there) == len(recorded) and alike(there)
+        else joined(named, _marked(recorded))
+    )
     return whole.assign_attrs(swept=" ".join(named))
 
 
@@ -46,11 +58,18 @@ def alike(cells: Sequence[Recorded]) -> bool:
     """Whether cells have the same variables in the same shapes, and the same labels along them."""
     first, shapes = cells[0], _shapes(cells[0])
     labels = [name for name, (dims, _) in first.coords.items() if dims == (name,)]
-    return all(_shapes(one) == shapes and all(np.array_equal(one.coords[name][1], first.coords[name][1]) for name in labels) for one in cells[1:])
+    return all(
+        _shapes(one) == shapes
+        and all(np.array_equal(one.coords[name][1], first.coords[name][1]) for name in labels)
+        for one in cells[1:]
+    )
 
 
 def _shapes(one: Recorded) -> list[dict[str, tuple]]:
-    return [{name: (dims, values.shape) for name, (dims, values) in part.items()} for part in (one.variables, one.coords)]
+    return [
+        {name: (dims, values.shape) for name, (dims, values) in part.items()}
+        for part in (one.variables, one.coords)
+    ]
 
 
 def stacked(named: Mapping[str, list], cells: Sequence[Recorded]) -> xr.Dataset:
@@ -64,8 +83,14 @@ def stacked(named: Mapping[str, list], cells: Sequence[Recorded]) -> xr.Dataset:
         dims, values = first.coords[name]
         return dims != (name,) and not all(_same(one.coords[name][1], values) for one in cells[1:])
 
-    variables = {name: together(dims, [one.variables[name][1] for one in cells]) for name, (dims, _) in first.variables.items()}
-    coords = {name: together(found[0], [one.coords[name][1] for one in cells]) if own(name) else found for name, found in first.coords.items()}
+    variables = {
+        name: together(dims, [one.variables[name][1] for one in cells])
+        for name, (dims, _) in first.variables.items()
+    }
+    coords = {
+        name: together(found[0], [one.coords[name][1] for one in cells]) if own(name) else found
+        for name, found in first.coords.items()
+    }
     return xr.Dataset(variables, coords | dict(named), first.about)
 
 
@@ -78,5 +103,15 @@ def joined(named: Mapping[str, list], cells: Sequence[xr.Dataset]) -> xr.Dataset
     nested = list(cells)
     for name, labels in reversed(named.items()):
         rows = [nested[i : i + len(labels)] for i in range(0, len(nested), len(labels))]
-        nested = [xr.concat(row, dim=xr.Variable(name, labels), join="outer", coords="different", compat="equals", data_vars="all") for row in rows]
+        nested = [
+            xr.concat(
+                row,
+                dim=xr.Variable(name, labels),
+                join="outer",
+                coords="different",
+                compat="equals",
+                data_vars="all",
+            )
+            for row in rows
+        ]
     return nested[0]

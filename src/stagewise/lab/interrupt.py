@@ -1,7 +1,7 @@
 """Requests to stop: Ctrl-C, and SIGTERM as clusters send it.
 
-The exception that a signal raises may get lost in a library's callback, so the request is also remembered, and long work
-asks for it between chunks."""
+The exception that a signal raises may get lost in a library's callback, so the request is also remembered,
+and long work asks for it between chunks."""
 
 from __future__ import annotations
 
@@ -12,7 +12,8 @@ _requested = False
 
 
 def listen() -> None:
-    """Take both signals as a request to stop; one that is lost in a callback is not shown as an error there."""
+    """Take both signals as a request to stop; one that is lost in a callback is not shown as an error
+    there."""
     for sent in (signal.SIGINT, signal.SIGTERM):
         signal.signal(sent, _stop)
     sys.unraisablehook = _unless_requested(sys.unraisablehook)

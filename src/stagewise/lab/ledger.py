@@ -5,9 +5,10 @@ from __future__ import annotations
 import math
 import time
 import traceback
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Iterable, Mapping
+from typing import TYPE_CHECKING, Any
 
 from stagewise.lab.claims import Claim
 from stagewise.lab.experiment import Experiment
@@ -50,8 +51,11 @@ class Entry:
             "threshold": claim.threshold,
             "reason": claim.reason,
             "seeds": verdict.seeds,
-            "control": {"what": claim.control_is, "verdict": self.control.outcome,
-                        "measured": {name: _plain(interval) for name, interval in self.control.measured.items()}},
+            "control": {
+                "what": claim.control_is,
+                "verdict": self.control.outcome,
+                "measured": {name: _plain(interval) for name, interval in self.control.measured.items()},
+            },
             "beyond_paper": claim.beyond_paper,
             "preset": self.preset,
             "seconds": round(self.seconds, 3),
@@ -60,7 +64,7 @@ class Entry:
             "note": claim.note,
             "why": verdict.why,
             "defect": self.defect,
-        }  # fmt: skip
+        }
 
 
 def experiments_of(needs: Mapping[str, Any]) -> list[Experiment]:
@@ -82,7 +86,12 @@ def missing(needs: Mapping[str, Any]) -> bool:
 def experiments_for(claims: Iterable[Claim], preset: str) -> list[Experiment]:
     """Everything that the claims and their controls need."""
     tested = [claim for claim in claims if not missing(claim.needs_at(preset))]
-    return [e for claim in tested for control in (False, True) for e in experiments_of(claim.needs_at(preset, control))]
+    return [
+        e
+        for claim in tested
+        for control in (False, True)
+        for e in experiments_of(claim.needs_at(preset, control))
+    ]
 
 
 def judge_all(claims: Iterable[Claim], preset: str, root: Path, runs: Runs) -> list[Entry]:
@@ -100,9 +109,13 @@ def _judge(claim: Claim, preset: str, root: Path, runs: Runs) -> Entry:
     folders = tuple(dict.fromkeys(str(f.relative_to(root)) for run in used for f in run.folders))
     try:
         verdict = claim.judge(**{name: given(need, runs) for name, need in needs.items()})
-        fooled = claim.judge(**{name: given(need, runs) for name, need in claim.needs_at(preset, control=True).items()})
+        fooled = claim.judge(
+            **{name: given(need, runs) for name, need in claim.needs_at(preset, control=True).items()}
+        )
         broken = ""
-    except Exception as error:  # a claim that breaks is a defect of that claim and must not take the others along
+    except (
+        Exception
+    ) as error:  # a claim that breaks is a defect of that claim and must not take the others along
         verdict = fooled = Verdict("untested", {}, 0, f"it broke: {type(error).__name__}: {error}")
         broken = "".join(traceback.format_exception(error))
     seconds = sum({run.folders: run.seconds for run in used}.values()) + time.monotonic() - began
@@ -110,7 +123,8 @@ def _judge(claim: Claim, preset: str, root: Path, runs: Runs) -> Entry:
 
 
 def given(need: Any, runs: Runs) -> Any:
-    """What a claim or a figure is handed for a need: a trajectory, a gathered dataset, or the value itself."""
+    """What a claim or a figure is handed for a need: a trajectory, a gathered dataset, or the value
+    itself."""
     if isinstance(need, Experiment):
         return runs[need].trajectory
     if isinstance(need, Grid):
@@ -128,7 +142,8 @@ def to_json(entries: Iterable[Entry]) -> dict[str, Any]:
 
 
 def changes(before: Mapping[str, Any], after: Mapping[str, Any], complete: bool = True) -> list[str]:
-    """What changed between two ledgers, a line a claim; claims that are gone are told only of a complete one."""
+    """What changed between two ledgers, a line a claim; claims that are gone are told only of a complete
+    one."""
     old, new = ({c["id"]: c["verdict"] for c in ledger["claims"]} for ledger in (before, after))
     lines = [f"{id}: {old[id]} -> {new[id]}" for id in new if id in old and old[id] != new[id]]
     lines += [f"{id}: new, {new[id]}" for id in new if id not in old]

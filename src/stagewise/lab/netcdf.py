@@ -1,4 +1,5 @@
-"""Trajectories as netCDF 3 files. xarray reads and writes them too; here it takes a tenth of its time, which many small runs would notice."""
+"""Trajectories as netCDF 3 files. xarray reads and writes them too; here it takes a tenth of its time, which
+many small runs would notice."""
 
 from __future__ import annotations
 
@@ -38,8 +39,13 @@ class _Held(BytesIO):
 def read(path: Path) -> Recorded:
     """What is in a file, as xarray would read it."""
     with netcdf_file(path, mmap=False) as file:
-        about = {name: value.decode() if isinstance(value, bytes) else value for name, value in file._attributes.items()}
-        labels = {about.pop("coordinates", "")} | {variable._attributes.get("coordinates", b"").decode() for variable in file.variables.values()}
+        about = {
+            name: value.decode() if isinstance(value, bytes) else value
+            for name, value in file._attributes.items()
+        }
+        labels = {about.pop("coordinates", "")} | {
+            variable._attributes.get("coordinates", b"").decode() for variable in file.variables.values()
+        }
         found = {name: _read(variable) for name, variable in file.variables.items()}
     named = set(" ".join(labels).split())
     coords = {name: found.pop(name) for name in list(found) if name in named or found[name][0] == (name,)}
@@ -50,7 +56,9 @@ def _read(variable: Any) -> tuple[tuple[str, ...], np.ndarray]:
     array, dims, about = np.asarray(variable.data), variable.dimensions, variable._attributes
     if "_Encoding" in about:
         words = np.ascontiguousarray(array).view(f"S{array.shape[-1]}")[..., 0]
-        return dims[:-1], np.array([word.decode() for word in words.ravel()], dtype=object).reshape(words.shape)
+        return dims[:-1], np.array([word.decode() for word in words.ravel()], dtype=object).reshape(
+            words.shape
+        )
     return dims, array.astype(bool if about.get("dtype") == b"bool" else array.dtype.newbyteorder("="))
 
 
@@ -74,8 +82,14 @@ def _write(file: netcdf_file, name: str, dims: tuple[str, ...], array: np.ndarra
         setattr(made, key, value)
 
 
-def _letters(array: np.ndarray, dims: tuple[str, ...]) -> tuple[np.ndarray, tuple[str, ...], dict[str, bytes]]:
+def _letters(
+    array: np.ndarray, dims: tuple[str, ...]
+) -> tuple[np.ndarray, tuple[str, ...], dict[str, bytes]]:
     """Words as rows of letters."""
     words = np.array([str(word).encode() for word in array.ravel()]).reshape(array.shape)
     wide = max(1, words.dtype.itemsize)
-    return words.astype(f"S{wide}").view("S1").reshape(*array.shape, wide), (*dims, f"string{wide}"), {"_Encoding": b"utf-8"}
+    return (
+        words.astype(f"S{wide}").view("S1").reshape(*array.shape, wide),
+        (*dims, f"string{wide}"),
+        {"_Encoding": b"utf-8"},
+    )

@@ -24,7 +24,13 @@ class Lines(Silent):
     """One line when a run begins, one at most every ten seconds, one when it ends."""
 
     def begin(self, label, chunks):
-        self.label, self.chunks, self.done, self.since, self.shown = label, chunks, 0, time.monotonic(), time.monotonic()
+        self.label, self.chunks, self.done, self.since, self.shown = (
+            label,
+            chunks,
+            0,
+            time.monotonic(),
+            time.monotonic(),
+        )
         print(f"  {label}: {chunks} chunks", file=sys.stderr, flush=True)
 
     def resume(self, chunks):
@@ -38,7 +44,11 @@ class Lines(Silent):
             print(f"  {self.label}: {stage}, {self.done}/{self.chunks}{rate}", file=sys.stderr, flush=True)
 
     def end(self):
-        print(f"  {self.label}: {self.done}/{self.chunks} chunks, {time.monotonic() - self.since:.1f} s", file=sys.stderr, flush=True)
+        print(
+            f"  {self.label}: {self.done}/{self.chunks} chunks, {time.monotonic() - self.since:.1f} s",
+            file=sys.stderr,
+            flush=True,
+        )
 
     def note(self, text):
         print(f"  {text}", file=sys.stderr, flush=True)
@@ -52,9 +62,14 @@ class Bars(Silent):
         from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
         self.bars = Progress(
-            TextColumn("{task.description}"), BarColumn(bar_width=24), TextColumn("{task.fields[stage]}"),
-            TextColumn("{task.fields[rate]}"), TimeElapsedColumn(), TimeRemainingColumn(), console=Console(stderr=True),
-        )  # fmt: skip
+            TextColumn("{task.description}"),
+            BarColumn(bar_width=24),
+            TextColumn("{task.fields[stage]}"),
+            TextColumn("{task.fields[rate]}"),
+            TimeElapsedColumn(),
+            TimeRemainingColumn(),
+            console=Console(stderr=True),
+        )
 
     def begin(self, label, chunks):
         self.bars.start()

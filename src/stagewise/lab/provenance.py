@@ -1,4 +1,5 @@
-"""Where a result came from: which code, which versions, which machine. Reads source files; imports nothing heavy."""
+"""Where a result came from: which code, which versions, which machine. Reads source files; imports nothing
+heavy."""
 
 from __future__ import annotations
 
@@ -7,7 +8,7 @@ import hashlib
 import os
 import platform
 import subprocess
-from functools import lru_cache
+from functools import cache
 from importlib.metadata import PackageNotFoundError, version
 from importlib.util import find_spec
 from pathlib import Path
@@ -19,12 +20,14 @@ PACKAGES = ("jax", "jaxlib", "numpy", "equinox", "diffrax", "optimistix")
 UNUSED_BY_RUNS = ("stagewise.lab", "stagewise.cli", "stagewise.errors", "stagewise.lazy")
 
 
-@lru_cache(maxsize=None)
+@cache
 def code_digest(module: str, without: frozenset[str] = frozenset(), format: int = 0) -> str:
-    """Digest of a module, of every stagewise module it imports, however indirectly, and of the versions that matter.
+    """Digest of a module, of every stagewise module it imports, however indirectly, and of the versions that
+    matter.
 
-    Comments and docstrings do not count: a run is stale when what computed it has changed, not how it is told.
-    `without` names classes of the module itself that this run does not use; `format` is that of the run folder."""
+    Comments and docstrings do not count: a run is stale when what computed it has changed, not how it is
+    told. `without` names classes of the module itself that this run does not use; `format` is that of the run
+    folder."""
     own = _less(_tree(module), without)
     codes = {name: _whole(name) for name in _reachable(module, own) if name != module} | {module: _code(own)}
     whole = hashlib.sha256(repr([format, *((name, versions()[name]) for name in PACKAGES)]).encode())
@@ -33,7 +36,7 @@ def code_digest(module: str, without: frozenset[str] = frozenset(), format: int 
     return whole.hexdigest()[:8]
 
 
-@lru_cache(maxsize=None)
+@cache
 def versions() -> dict[str, str]:
     found = {}
     for name in ("stagewise", *PACKAGES):
@@ -68,17 +71,17 @@ def _reachable(module: str, own: ast.Module) -> set[str]:
     return found
 
 
-@lru_cache(maxsize=None)
+@cache
 def _whole(name: str) -> str:
     return _code(_tree(name))
 
 
-@lru_cache(maxsize=None)
+@cache
 def _all_imports(name: str) -> set[str]:
     return _imports(name, _tree(name))
 
 
-@lru_cache(maxsize=None)
+@cache
 def _tree(name: str) -> ast.Module:
     return ast.parse(Path(find_spec(name).origin).read_text())
 
@@ -118,23 +121,33 @@ def _code(tree: ast.Module) -> str:
 
 
 def _is_text(node: ast.AST) -> bool:
-    return isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant) and isinstance(node.value.value, str)
+    return (
+        isinstance(node, ast.Expr)
+        and isinstance(node.value, ast.Constant)
+        and isinstance(node.value.value, str)
+    )
 
 
 def _processor() -> str:
     try:
         lines = Path("/proc/cpuinfo").read_text().splitlines()
-        return next((line.partition(":")[2].strip() for line in lines if line.startswith("model name")), "unknown")
+        return next(
+            (line.partition(":")[2].strip() for line in lines if line.startswith("model name")), "unknown"
+        )
     except OSError:
         return platform.processor() or "unknown"
 
 
-@lru_cache(maxsize=None)
+@cache
 def _commit() -> str:
     here = Path(__file__).parent
     try:
-        head = subprocess.run(["git", "-C", here, "rev-parse", "HEAD"], capture_output=True, text=True, timeout=5)
-        dirty = subprocess.run(["git", "-C", here, "status", "--porcelain", "-uno"], capture_output=True, timeout=5)
+        head = subprocess.run(
+            ["git", "-C", here, "rev-parse", "HEAD"], capture_output=True, text=True, timeout=5
+        )
+        dirty = subprocess.run(
+            ["git", "-C", here, "status", "--porcelain", "-uno"], capture_output=True, timeout=5
+        )
     except (OSError, subprocess.SubprocessError):
         return "unknown"
     return head.stdout.strip() + ("+" if dirty.stdout.strip() else "") if head.returncode == 0 else "unknown"

@@ -1,10 +1,11 @@
-"""What a run recorded, as named arrays: a dataset without its machinery, which many small runs would notice."""
+"""What a run recorded, as named arrays: a dataset without its machinery, which many small runs would
+notice."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Mapping
 
 import numpy as np
 import xarray as xr
@@ -27,7 +28,10 @@ class Recorded:
     @classmethod
     def of(cls, dataset: xr.Dataset) -> Recorded:
         """A dataset taken apart."""
-        variables, coords = ({name: (values.dims, values.values) for name, values in part.items()} for part in (dataset.data_vars, dataset.coords))
+        variables, coords = (
+            {name: (values.dims, values.values) for name, values in part.items()}
+            for part in (dataset.data_vars, dataset.coords)
+        )
         return cls(variables, coords, dataset.attrs)
 
     @property
@@ -36,10 +40,22 @@ class Recorded:
 
     def at_seeds(self, index: np.ndarray) -> Recorded:
         """The seeds with these numbers, counted from 0 again."""
-        taken = [{name: (dims, values.take(index, dims.index("seed")) if "seed" in dims else values) for name, (dims, values) in part.items()} for part in (self.variables, self.coords)]
+        taken = [
+            {
+                name: (dims, values.take(index, dims.index("seed")) if "seed" in dims else values)
+                for name, (dims, values) in part.items()
+            }
+            for part in (self.variables, self.coords)
+        ]
         return Recorded(taken[0], taken[1] | {"seed": (("seed",), np.arange(len(index)))}, self.about)
 
 
 def one_after_another(parts: list[Recorded]) -> Recorded:
     """Blocks of seeds of one run, together."""
-    return parts[0] if len(parts) == 1 else Recorded.of(xr.concat([part.dataset for part in parts], "seed", join="exact", combine_attrs="override"))
+    return (
+        parts[0]
+        if len(parts) == 1
+        else Recorded.of(
+            xr.concat([part.dataset for part in parts], "seed", join="exact", combine_attrs="override")
+        )
+    )

@@ -1,7 +1,8 @@
 """Run folders: runs/<experiment>/<settings>/<seeds>.<code>/, each a block of seeds, whole or unfinished.
 
-`result.json` is written last, with the digests of the others; a folder without it is unfinished and goes on from its
-checkpoint. The folder's name carries a digest of the code, so a run made by other code is another folder, kept."""
+`result.json` is written last, with the digests of the others; a folder without it is unfinished and goes on
+from its checkpoint. The folder's name carries a digest of the code, so a run made by other code is another
+folder, kept."""
 
 from __future__ import annotations
 
@@ -10,16 +11,28 @@ import math
 import os
 import re
 import sys
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from datetime import datetime, timezone
-from functools import lru_cache
+from datetime import UTC, datetime
+from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Iterator, Sequence
+from typing import TYPE_CHECKING, Any
 
 from stagewise.errors import Refused, Unwritable
 from stagewise.lab.experiment import Experiment
-from stagewise.lab.files import Damaged, header, keep_also, load_arrays, make_folder, read_json, save_arrays, sha256, write, write_json
+from stagewise.lab.files import (
+    Damaged,
+    header,
+    keep_also,
+    load_arrays,
+    make_folder,
+    read_json,
+    save_arrays,
+    sha256,
+    write,
+    write_json,
+)
 from stagewise.lab.provenance import code_digest, environment
 from stagewise.lab.settings import from_json
 
@@ -30,7 +43,12 @@ if TYPE_CHECKING:
 
 FORMAT = 1
 FINAL = "final"  # instead of a chunk, in the checkpoint of a finished run: the state without its records
-FILES = ("config.json", "environment.json", "trajectory.nc", "checkpoint.safetensors")  # of a finished run, besides its result
+FILES = (
+    "config.json",
+    "environment.json",
+    "trajectory.nc",
+    "checkpoint.safetensors",
+)  # of a finished run, besides its result
 _BLOCK = re.compile(r"seeds-(\d+)-(\d+)\.([0-9a-f]{8})$")
 
 
@@ -44,11 +62,15 @@ def code_of(experiment: type[Experiment]) -> str:
     return code_digest(experiment.__module__, _neighbours(experiment), FORMAT)
 
 
-@lru_cache(maxsize=None)
+@cache
 def _neighbours(experiment: type[Experiment]) -> frozenset[str]:
     """The other experiments of its module."""
     there = vars(sys.modules[experiment.__module__]).items()
-    return frozenset(name for name, value in there if isinstance(value, type) and issubclass(value, Experiment) and value not in experiment.__mro__)
+    return frozenset(
+        name
+        for name, value in there
+        if isinstance(value, type) and issubclass(value, Experiment) and value not in experiment.__mro__
+    )
 
 
 @dataclass(frozen=True)
@@ -62,11 +84,17 @@ class Block:
 
     @property
     def config(self) -> dict[str, Any]:
-        return {"format": FORMAT, "experiment": self.experiment.name, "settings": self.experiment.stored(),
-                "seeds": [self.first, self.last], "code": code_of(type(self.experiment))}  # fmt: skip
+        return {
+            "format": FORMAT,
+            "experiment": self.experiment.name,
+            "settings": self.experiment.stored(),
+            "seeds": [self.first, self.last],
+            "code": code_of(type(self.experiment)),
+        }
 
     def prepare(self, like: Block | None = None) -> None:
-        """Make the folder, and say what is run, and where: in the words of a block that runs with it, if there is one."""
+        """Make the folder, and say what is run, and where: in the words of a block that runs with it, if
+        there is one."""
         make_folder(self.folder)
         for stray in self.folder.glob(".*.part"):
             stray.unlink(missing_ok=True)  # what a killed writer left beside its place
@@ -74,32 +102,52 @@ class Block:
         if like in (None, self):
             write_json(self.folder / "environment.json", environment(), lasting=False)
         else:
-            write(self.folder / "environment.json", (like.folder / "environment.json").read_bytes(), lasting=False)
+            write(
+                self.folder / "environment.json",
+                (like.folder / "environment.json").read_bytes(),
+                lasting=False,
+            )
 
-    def save_checkpoint(self, arrays: dict[str, np.ndarray], chunk: int | str, seconds: float, lasting: bool = True, **about: str) -> None:
-        """Save the state after `chunk` chunks; the one before stays as `previous.safetensors` until the run is finished.
+    def save_checkpoint(
+        self,
+        arrays: dict[str, np.ndarray],
+        chunk: int | str,
+        seconds: float,
+        lasting: bool = True,
+        **about: str,
+    ) -> None:
+        """Save the state after `chunk` chunks; the one before stays as `previous.safetensors` until the run
+        is finished.
 
-        Blocks that run together save one after another, and a kill may come in between: the state before is one
-        that all of them have."""
+        Blocks that run together save one after another, and a kill may come in between: the state before is
+        one that all of them have."""
         path = self.folder / "checkpoint.safetensors"
-        if path.exists() and header(path).get("chunk") != str(chunk):  # else it is that save, made again: the one before stays
+        if path.exists() and header(path).get("chunk") != str(
+            chunk
+        ):  # else it is that save, made again: the one before stays
             keep_also(path, self.folder / "previous.safetensors")
         save_arrays(path, arrays, {"chunk": str(chunk), "seconds": repr(seconds), **about}, lasting)
 
     def go_back(self, chunk: int) -> None:
-        """Make the state after `chunk` the last one saved, if a later one is: its group goes on from there, and the next save must not push it out."""
+        """Make the state after `chunk` the last one saved, if a later one is: its group goes on from there,
+        and the next save must not push it out."""
         last, before = self.folder / "checkpoint.safetensors", self.folder / "previous.safetensors"
         if header(last).get("chunk") != str(chunk) and header(before).get("chunk") == str(chunk):
             keep_also(before, last)
 
     def begin_again(self) -> None:
-        """Drop states that its group cannot go on from: no chunk is saved by all, so all begin anew. Left behind, they would part the group later."""
+        """Drop states that its group cannot go on from: no chunk is saved by all, so all begin anew. Left
+        behind, they would part the group later."""
         for name in ("previous.safetensors", "checkpoint.safetensors"):
             (self.folder / name).unlink(missing_ok=True)
 
     def tell(self, chunk: int, chunks: int, stage: str, rate: float) -> None:
         """Leave word of how far the run is, for those who watch the folder."""
-        write_json(self.folder / "progress.json", {"chunk": chunk, "chunks": chunks, "stage": stage, "steps_per_second": rate}, lasting=False)
+        write_json(
+            self.folder / "progress.json",
+            {"chunk": chunk, "chunks": chunks, "stage": stage, "steps_per_second": rate},
+            lasting=False,
+        )
 
     def saved_chunks(self) -> set[int]:
         """The chunks after which a state was saved, without reading the states."""
@@ -122,14 +170,23 @@ class Block:
                     path.replace(path.with_name(f"damaged-{_now()}-{name}"))
         return found
 
-    def store(self, trajectory: bytes, state: dict[str, np.ndarray], seconds: float, company: Sequence[str], lasting: bool) -> None:
-        """Write the trajectory, and the final state with the trajectory's digest and the names of all blocks that ran together. What is soon made again need not outlive a power failure: digests tell."""
+    def store(
+        self,
+        trajectory: bytes,
+        state: dict[str, np.ndarray],
+        seconds: float,
+        company: Sequence[str],
+        lasting: bool,
+    ) -> None:
+        """Write the trajectory, and the final state with the trajectory's digest and the names of all blocks
+        that ran together. What is soon made again need not outlive a power failure: digests tell."""
         digest = write(self.folder / "trajectory.nc", trajectory, lasting)
         self.save_checkpoint(state, FINAL, seconds, lasting, trajectory=digest, company=" ".join(company))
 
     @property
     def company(self) -> tuple[str, ...]:
-        """With which blocks, by name, it ran to the end, if it did and was not finished: they are finished, or run again, together."""
+        """With which blocks, by name, it ran to the end, if it did and was not finished: they are finished,
+        or run again, together."""
         return tuple(header(self.folder / "checkpoint.safetensors").get("company", "").split())
 
     @property
@@ -142,7 +199,11 @@ class Block:
         """Whether a trajectory and its final state are there and whole."""
         about = header(self.folder / "checkpoint.safetensors")
         try:
-            return about.get("chunk") == FINAL and self._digests()["trajectory.nc"] == about["trajectory"] and bool(self.final_state())
+            return (
+                about.get("chunk") == FINAL
+                and self._digests()["trajectory.nc"] == about["trajectory"]
+                and bool(self.final_state())
+            )
         except (OSError, KeyError, Damaged):
             return False
 
@@ -152,7 +213,11 @@ class Block:
     def finish(self, lasting: bool = True) -> None:
         """Write the result, last of all."""
         seconds = float(header(self.folder / "checkpoint.safetensors")["seconds"])
-        write_json(self.folder / "result.json", {"format": FORMAT, "finished": _now(), "seconds": seconds, "files": self._digests()}, lasting)
+        write_json(
+            self.folder / "result.json",
+            {"format": FORMAT, "finished": _now(), "seconds": seconds, "files": self._digests()},
+            lasting,
+        )
         for name in ("previous.safetensors", "progress.json", "failed.json", "alone.json"):
             (self.folder / name).unlink(missing_ok=True)
 
@@ -173,7 +238,8 @@ class Block:
             return "its reason cannot be read"
 
     def part(self) -> None:
-        """Run alone from now on, also after an interruption: its group broke. What was saved in company goes, so that results do not depend on how far the group came."""
+        """Run alone from now on, also after an interruption: its group broke. What was saved in company goes,
+        so that results do not depend on how far the group came."""
         with self.locked(lambda: None):
             if not self.finished:
                 make_folder(self.folder)
@@ -222,7 +288,8 @@ class Block:
 
     @contextmanager
     def locked(self, waiting) -> Iterator[None]:
-        """Hold the block alone; `waiting()` is called once if another process has it. A killed process lets go."""
+        """Hold the block alone; `waiting()` is called once if another process has it. A killed process lets
+        go."""
         make_folder(self.folder.parent)
         path = _lock(self.folder)
         try:
@@ -243,7 +310,8 @@ def _lock(folder: Path) -> Path:
 
 
 def is_running(folder: Path) -> bool:
-    """Whether a process holds the block in this folder. Looks only: the lock is tried for a moment, and shared."""
+    """Whether a process holds the block in this folder. Looks only: the lock is tried for a moment, and
+    shared."""
     try:
         with open(_lock(folder)) as handle:
             fcntl.flock(handle, fcntl.LOCK_SH | fcntl.LOCK_NB)
@@ -265,8 +333,19 @@ def blocks(experiment: Experiment, root: Path) -> list[Block]:
     while covered < experiment.lanes:
         known = [Block(experiment, *entry) for entry in there if entry[0] == covered]
         known = [block for block in known if block.finished or block.last <= experiment.lanes]
-        if known:  # the one that covers most of what is done or begun: asking for fewer seeds in between must not orphan what is saved
-            best = max(known, key=lambda block: (block.last if block.finished or (block.folder / "checkpoint.safetensors").exists() else -1, block.finished, block.last))
+        # the one that covers most of what is done or begun: asking for fewer seeds in between must not orphan
+        # what is saved
+        if known:
+            best = max(
+                known,
+                key=lambda block: (
+                    block.last
+                    if block.finished or (block.folder / "checkpoint.safetensors").exists()
+                    else -1,
+                    block.finished,
+                    block.last,
+                ),
+            )
             first, last, folder = best.first, best.last, best.folder
         else:
             first, last = covered, min(experiment.lanes, covered + experiment.seeds_per_block)
@@ -283,7 +362,9 @@ def read_block(folder: Path, experiments: dict[str, type[Experiment]]) -> Block:
     try:
         config = read_json(folder / "config.json")
         if config["format"] > FORMAT:
-            raise Refused(f"{folder} was written by a newer stagewise (format {config['format']}); update stagewise")
+            raise Refused(
+                f"{folder} was written by a newer stagewise (format {config['format']}); update stagewise"
+            )
         name, (first, last) = config["experiment"], config["seeds"]
         if name not in experiments:
             raise Refused(f"{folder} is a run of {name!r}, which this stagewise does not have")
@@ -319,12 +400,23 @@ def listing(root: Path, experiments: dict[str, type[Experiment]]) -> list[Listed
 
 def listed(folder: Path, experiments: dict[str, type[Experiment]]) -> Listed:
     """What is known of the run in a folder; one whose files hold other things than we write is damaged."""
-    name, seeds, settings, seconds, finished, progress = folder.parent.parent.name, (0, 0), {}, None, None, None
+    name, seeds, settings, seconds, finished, progress = (
+        folder.parent.parent.name,
+        (0, 0),
+        {},
+        None,
+        None,
+        None,
+    )
     try:
         config = read_json(folder / "config.json")
         if config["format"] > FORMAT:
             return Listed(folder, name, {}, seeds, f"unreadable (format {config['format']})", None, None)
-        name, (first, last), settings = _of(str, config["experiment"]), config["seeds"], _of(dict, config["settings"])
+        name, (first, last), settings = (
+            _of(str, config["experiment"]),
+            config["seeds"],
+            _of(dict, config["settings"]),
+        )
         seeds, state = (_of(int, first), _of(int, last)), "unfinished"
         if (folder / "result.json").exists():
             result = read_json(folder / "result.json")
@@ -349,7 +441,9 @@ def _progress(path: Path) -> dict[str, Any] | None:
     if not path.exists():
         return None
     told = read_json(path)
-    return {name: _number(told[name]) for name in ("chunk", "chunks", "steps_per_second")} | {"stage": _of(str, told["stage"])}
+    return {name: _number(told[name]) for name in ("chunk", "chunks", "steps_per_second")} | {
+        "stage": _of(str, told["stage"])
+    }
 
 
 def _of(kind: Any, value: Any) -> Any:
@@ -365,4 +459,4 @@ def _number(value: Any) -> float:
 
 
 def _now() -> str:
-    return datetime.now(timezone.utc).strftime("%Y-%m-%dT%H-%M-%S.%fZ")
+    return datetime.now(UTC).strftime("%Y-%m-%dT%H-%M-%S.%fZ")

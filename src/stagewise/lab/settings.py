@@ -9,9 +9,10 @@ import hashlib
 import json
 import math
 import typing
+from collections.abc import Mapping
 from dataclasses import fields, is_dataclass, replace
-from functools import lru_cache
-from typing import Any, Mapping
+from functools import cache
+from typing import Any
 
 from stagewise.errors import Refused, nearest
 
@@ -44,18 +45,22 @@ def override(settings: Any, changes: Mapping[str, Any]) -> Any:
     return replace(settings, **direct)
 
 
-@lru_cache(maxsize=None)
+@cache
 def _hints(cls: type) -> dict[str, Any]:
     return typing.get_type_hints(cls)
 
 
 def check_kinds(settings: Any, name: str) -> None:
-    """Refuse a setting that is not of its kind: a word that is none of its choices, a number that is not one."""
+    """Refuse a setting that is not of its kind: a word that is none of its choices, a number that is not
+    one."""
     hints = _hints(type(settings))
     for field in fields(settings):
         value, hint = getattr(settings, field.name), hints[field.name]
         if not fits(value, hint):
-            raise Refused(f"{name}: {field.name} must be {kind_of(hint)}, not {value!r}{nearest(str(value), _words(hint))} (set --{field.name})")
+            raise Refused(
+                f"{name}: {field.name} must be {kind_of(hint)}, not "
+                f"{value!r}{nearest(str(value), _words(hint))} (set --{field.name})"
+            )
         if is_dataclass(value):
             check_kinds(value, name)
 
@@ -65,7 +70,9 @@ def check_ranges(settings: Any, **ranges: tuple[float, float]) -> None:
     for name, (low, high) in ranges.items():
         value = getattr(settings, name)
         if not low <= value <= high:
-            raise Refused(f"{settings.name}: {name} must lie between {low:g} and {high:g}, not {value:g} (set --{name})")
+            raise Refused(
+                f"{settings.name}: {name} must lie between {low:g} and {high:g}, not {value:g} (set --{name})"
+            )
 
 
 def hint_of(cls: type, path: str) -> Any:
@@ -76,11 +83,17 @@ def hint_of(cls: type, path: str) -> Any:
 
 
 def typed(hint: Any, value: Any) -> Any:
-    """A value as its setting has it: a whole number where any number goes is that number, a list is a tuple, numpy's values are plain ones."""
+    """A value as its setting has it: a whole number where any number goes is that number, a list is a tuple,
+    numpy's values are plain ones."""
     value = value.tolist() if hasattr(value, "tolist") else value
     if typing.get_origin(hint) is tuple and isinstance(value, (list, tuple)):
         return tuple(typed(typing.get_args(hint)[0], each) for each in value)
-    if isinstance(value, int) and not isinstance(value, bool) and not _fits_closely(value, hint) and fits(as_float(value), hint):
+    if (
+        isinstance(value, int)
+        and not isinstance(value, bool)
+        and not _fits_closely(value, hint)
+        and fits(as_float(value), hint)
+    ):
         return as_float(value)
     return value
 
@@ -99,7 +112,8 @@ def _fits_closely(value: Any, hint: Any) -> bool:
 
 
 def read(hint: Any, word: str) -> Any:
-    """The value that a word stands for; the word itself if it is none of its kind. Lists are written 1+2+4."""
+    """The value that a word stands for; the word itself if it is none of its kind. Lists are written
+    1+2+4."""
     if typing.get_origin(hint) is tuple:
         return tuple(read(typing.get_args(hint)[0], each) for each in word.split("+"))
     if word in _words(hint) or word == "None" and type(None) in typing.get_args(hint):
@@ -117,11 +131,16 @@ def kind_of(hint: Any) -> str:
     """What a setting takes, in words."""
     if typing.get_origin(hint) is tuple:
         return f"a list, each {kind_of(typing.get_args(hint)[0])}"
-    words, plain = _words(hint), {int: "a whole number", float: "a finite number", bool: "True or False", str: "a word"}
+    words, plain = (
+        _words(hint),
+        {int: "a whole number", float: "a finite number", bool: "True or False", str: "a word"},
+    )
     kinds = [plain[part] for part in (typing.get_args(hint) or (hint,)) if part in plain]
     if type(None) in typing.get_args(hint):
         words += ("None",)
-    return " or ".join(kinds + ([f"one of {', '.join(words)}" if len(words) > 1 else words[0]] if words else [])) or str(hint)
+    return " or ".join(
+        kinds + ([f"one of {', '.join(words)}" if len(words) > 1 else words[0]] if words else [])
+    ) or str(hint)
 
 
 def fits(value: Any, hint: Any) -> bool:
@@ -132,7 +151,9 @@ def fits(value: Any, hint: Any) -> bool:
     if typing.get_args(hint):
         return any(fits(value, part) for part in typing.get_args(hint))
     if hint is float:
-        return isinstance(value, (int, float)) and not isinstance(value, bool) and math.isfinite(as_float(value))
+        return (
+            isinstance(value, (int, float)) and not isinstance(value, bool) and math.isfinite(as_float(value))
+        )
     if hint is int:
         return isinstance(value, int) and not isinstance(value, bool)
     return isinstance(value, hint)
@@ -181,7 +202,8 @@ def _name(settings: Any) -> str:
 
 
 def setting(trajectory: Any, path: str) -> Any:
-    """A setting of the run behind a trajectory, such as `task.samples`; of a study, one that all its cells share."""
+    """A setting of the run behind a trajectory, such as `task.samples`; of a study, one that all its cells
+    share."""
     value = json.loads(trajectory.attrs["settings"])
     for part in path.split("."):
         value = value[part]

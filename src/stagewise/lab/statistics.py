@@ -1,11 +1,13 @@
-"""Verdicts by one rule: a claim holds if the 95 % interval lies wholly on the side it says, fails if wholly on the
-other, and is inconclusive otherwise. Shares use Wilson's interval, medians the bootstrap, trends a fitted slope."""
+"""Verdicts by one rule: a claim holds if the 95 % interval lies wholly on the side it says, fails if wholly
+on the other, and is inconclusive otherwise. Shares use Wilson's interval, medians the bootstrap, trends a
+fitted slope."""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Mapping
+from typing import Any
 
 import numpy as np
 
@@ -37,7 +39,10 @@ class Verdict:
 
     def also(self, **figures: float) -> Verdict:
         """The same verdict with further figures shown beside it."""
-        shown = {name: value if isinstance(value, Interval) else Interval.exact(value) for name, value in figures.items()}
+        shown = {
+            name: value if isinstance(value, Interval) else Interval.exact(value)
+            for name, value in figures.items()
+        }
         return Verdict(self.outcome, dict(self.measured) | shown, self.seeds, self.why)
 
 
@@ -77,16 +82,24 @@ def share_of_seeds(
 
 
 def every_seed(name: str, happened: Any) -> Verdict:
-    """For what a statement says of all runs, or of nearly all: holds only if it happened in every seed, and they are enough for a share above one half. One seed
-    that fails leaves it open; it fails if the share does."""
+    """For what a statement says of all runs, or of nearly all: holds only if it happened in every seed, and
+    they are enough for a share above one half. One seed that fails leaves it open; it fails if the share
+    does."""
     verdict = share_of_seeds(name, happened)
     failed = int(np.size(happened) - np.sum(happened))
     open = verdict.outcome == HOLDS and failed
-    return Verdict(INCONCLUSIVE, verdict.measured, verdict.seeds, f"not in {failed} of {np.size(happened)} seeds") if open else verdict
+    return (
+        Verdict(
+            INCONCLUSIVE, verdict.measured, verdict.seeds, f"not in {failed} of {np.size(happened)} seeds"
+        )
+        if open
+        else verdict
+    )
 
 
 def difference_of_shares(name: str, first: Any, second: Any, *, more_than: float = 0.0) -> Verdict:
-    """How much larger the share of one group's seeds is than another's, with Newcombe's interval, made of the two Wilson intervals."""
+    """How much larger the share of one group's seeds is than another's, with Newcombe's interval, made of the
+    two Wilson intervals."""
     from scipy.stats import binomtest
 
     shares = []
@@ -94,12 +107,21 @@ def difference_of_shares(name: str, first: Any, second: Any, *, more_than: float
         wilson = binomtest(int(group.sum()), group.size).proportion_ci(0.95, "wilson")
         shares.append((group.mean(), wilson.low, wilson.high))
     (p, low, high), (q, lower, higher) = shares
-    measured = Interval(float(p - q), float(p - q - np.hypot(p - low, higher - q)), float(p - q + np.hypot(high - p, q - lower)))
-    return Verdict(_side(measured, more_than, math.inf), {name: measured}, int(min(np.size(first), np.size(second))))
+    measured = Interval(
+        float(p - q),
+        float(p - q - np.hypot(p - low, higher - q)),
+        float(p - q + np.hypot(high - p, q - lower)),
+    )
+    return Verdict(
+        _side(measured, more_than, math.inf), {name: measured}, int(min(np.size(first), np.size(second)))
+    )
 
 
-def median_over_seeds(name: str, values: Any, *, at_least: float = -math.inf, at_most: float = math.inf) -> Verdict:
-    """The median over seeds. A seed that has no value (it diverged, it never got there) counts against the claim."""
+def median_over_seeds(
+    name: str, values: Any, *, at_least: float = -math.inf, at_most: float = math.inf
+) -> Verdict:
+    """The median over seeds. A seed that has no value (it diverged, it never got there) counts against the
+    claim."""
     values = np.asarray(values, float).ravel()
     worst = math.inf if at_most < math.inf else -math.inf
     values = np.where(np.isnan(values), worst, values)
@@ -107,7 +129,9 @@ def median_over_seeds(name: str, values: Any, *, at_least: float = -math.inf, at
     outcome = _side(measured, at_least, at_most)
     if values.size < LEAST_SEEDS:
         outcome = INCONCLUSIVE
-    return Verdict(outcome, {name: measured}, int(values.size), "" if values.size >= LEAST_SEEDS else "too few seeds")
+    return Verdict(
+        outcome, {name: measured}, int(values.size), "" if values.size >= LEAST_SEEDS else "too few seeds"
+    )
 
 
 def median_interval(values: np.ndarray, resamples: int = 2000) -> Interval:
@@ -116,26 +140,35 @@ def median_interval(values: np.ndarray, resamples: int = 2000) -> Interval:
     with np.errstate(invalid="ignore"):
         medians = np.sort(np.median(values[drawn], axis=1))
         middle = float(np.median(values))
-    return Interval(middle, float(medians[int(0.025 * resamples)]), float(medians[int(0.975 * resamples) - 1]))
+    return Interval(
+        middle, float(medians[int(0.025 * resamples)]), float(medians[int(0.975 * resamples) - 1])
+    )
 
 
 def slope(name: str, x: Any, y: Any, *, at_least: float = -math.inf, at_most: float = math.inf) -> Verdict:
     """The slope of y on x by least squares, with its interval.
 
-    `y` is one value for each x (a deterministic curve): the interval is that of the fit. Or it is an array (seed, x), where a
-    seed's values may hang together: every seed is fitted, and the interval is that of the mean over seeds."""
+    `y` is one value for each x (a deterministic curve): the interval is that of the fit. Or it is an array
+    (seed, x), where a seed's values may hang together: every seed is fitted, and the interval is that of the
+    mean over seeds."""
     from scipy.stats import linregress, t
 
     x, y = np.asarray(x, float), np.asarray(y, float)
     seeds = len(y) if y.ndim == 2 else "exact"
     if not np.all(np.isfinite(y)):
-        return Verdict(INCONCLUSIVE, {name: Interval(math.nan, -math.inf, math.inf)}, seeds, "some points are missing")
+        return Verdict(
+            INCONCLUSIVE, {name: Interval(math.nan, -math.inf, math.inf)}, seeds, "some points are missing"
+        )
     if y.ndim == 2:
         fits = np.array([linregress(x, row).slope for row in y])
         middle, error, freedom = fits.mean(), fits.std(ddof=1) / np.sqrt(len(fits)), len(fits) - 1
     else:
         fit = linregress(x, y)
-        middle, error, freedom = fit.slope, 0.0 if np.ptp(y) == 0 else fit.stderr, len(x) - 2  # a constant has no error, and scipy none to give
+        middle, error, freedom = (
+            fit.slope,
+            0.0 if np.ptp(y) == 0 else fit.stderr,
+            len(x) - 2,
+        )  # a constant has no error, and scipy none to give
     half = float(t.ppf(0.975, freedom) * error) if freedom > 0 else math.inf
     measured = Interval(float(middle), float(middle - half), float(middle + half))
     return Verdict(_side(measured, at_least, at_most), {name: measured}, seeds)

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Callable
+from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from stagewise.lab.dynamics import Dynamics
@@ -12,7 +13,8 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Part:
-    """A heading, a few sentences, and what is shown beside them: figures by id, a drawn example (a function that samples it), dynamics with a slider."""
+    """A heading, a few sentences, and what is shown beside them: figures by id, a drawn example (a function
+    that samples it), dynamics with a slider."""
 
     title: str
     text: str

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import product
-from typing import Any, Mapping, Sequence
+from typing import Any
 
 from stagewise.errors import require
 from stagewise.lab.experiment import Experiment, Plan, check_preset
@@ -14,7 +15,8 @@ from stagewise.lab.experiment import Experiment, Plan, check_preset
 class Study:
     """A grid: the plan `base` at every combination of the values in `over`.
 
-    `at_preset` changes a preset: other values along an axis, or other settings: {"standard": {"width": (8, 16), "seeds": 32}}."""
+    `at_preset` changes a preset: other values along an axis, or other settings: {"standard": {"width": (8,
+    16), "seeds": 32}}."""
 
     name: str
     summary: str
@@ -26,17 +28,25 @@ class Study:
         check_preset(preset)
         changes = self.at_preset.get(preset, {})
         axes = dict(self.over) | {path: values for path, values in changes.items() if path in self.over}
-        return Grid(axes, self.base.but(**{path: v for path, v in changes.items() if path not in self.over}), preset)
+        return Grid(
+            axes, self.base.but(**{path: v for path, v in changes.items() if path not in self.over}), preset
+        )
 
     def __post_init__(self):
-        require(isinstance(self.base, Plan), f"{self.name}: the base of a study is a plan, such as Experiment.plan(seeds=8)")
+        require(
+            isinstance(self.base, Plan),
+            f"{self.name}: the base of a study is a plan, such as Experiment.plan(seeds=8)",
+        )
         for path, values in self.over.items():
             several = isinstance(values, (list, tuple)) and len(values) > 0
             require(several, f"{self.name}: {path} needs a list of values to go over, not {values!r}")
 
     def but(self, **changes: Any) -> Study:
         """The same grid around another base, at every preset."""
-        kept = {preset: {path: v for path, v in mine.items() if path not in changes} for preset, mine in self.at_preset.items()}
+        kept = {
+            preset: {path: v for path, v in mine.items() if path not in changes}
+            for preset, mine in self.at_preset.items()
+        }
         return replace(self, base=self.base.but(**changes), at_preset=kept)
 
 
@@ -62,7 +72,8 @@ class Grid:
         return {path.rpartition(".")[2]: values for path, values in self.over.items()}
 
     def gather(self, recorded: Sequence[Any]):
-        """One dataset with the swept settings as leading dimensions, from what each of `cells` recorded, None where a job failed."""
+        """One dataset with the swept settings as leading dimensions, from what each of `cells` recorded, None
+        where a job failed."""
         from stagewise.lab.gather import gather
 
         return gather(self.axes, recorded)
@@ -74,7 +85,8 @@ NOT_YET = object()
 
 @dataclass(frozen=True)
 class Later:
-    """A plan or study that is too much for preset quick: there it is missing, and what needs it is not tested or drawn."""
+    """A plan or study that is too much for preset quick: there it is missing, and what needs it is not tested
+    or drawn."""
 
     need: Plan | Study
 
@@ -89,4 +101,7 @@ class Later:
 def filled(needs: Mapping[str, Any], preset: str) -> dict[str, Any]:
     """Needs of a claim or figure with the preset filled in: plans become experiments, studies grids,
     what is for later presets NOT_YET, and the rest stays."""
-    return {name: need.at(preset) if isinstance(need, (Plan, Study, Later)) else need for name, need in needs.items()}
+    return {
+        name: need.at(preset) if isinstance(need, (Plan, Study, Later)) else need
+        for name, need in needs.items()
+    }

@@ -15,14 +15,18 @@ ENDINGS = (".nc", ".parquet", ".csv")
 
 
 def check_place(path: Path) -> None:
-    """Refuse a file that cannot be written there, or is of no kind that we write, before anything is run for it."""
+    """Refuse a file that cannot be written there, or is of no kind that we write, before anything is run for
+    it."""
     check_ending(path)
     require(not path.is_dir(), f"{path} is a folder (set --out to the name of a file)")
     make_folder(path.absolute().parent)
 
 
 def check_ending(path: Path) -> None:
-    require(path.suffix in ENDINGS, f"results are written as {', '.join(ENDINGS)}, not as {path.name!r} (set --out)")
+    require(
+        path.suffix in ENDINGS,
+        f"results are written as {', '.join(ENDINGS)}, not as {path.name!r} (set --out)",
+    )
     if path.suffix == ".parquet":
         try:
             import pyarrow  # noqa: F401
@@ -31,24 +35,36 @@ def check_ending(path: Path) -> None:
 
 
 def save(dataset: xr.Dataset, path: Path) -> None:
-    """Write a dataset: as it is, or as a table with one row for every combination of setting, seed and record, and the columns of what has no other dimension."""
+    """Write a dataset: as it is, or as a table with one row for every combination of setting, seed and
+    record, and the columns of what has no other dimension."""
     check_ending(path)
     make_folder(path.absolute().parent)
     if path.suffix == ".nc":
-        plain = dataset.drop_encoding()  # or what was a whole number in a file stays one, and NaN becomes -2147483648
+        plain = (
+            dataset.drop_encoding()
+        )  # or what was a whole number in a file stays one, and NaN becomes -2147483648
         write(path, lambda beside: plain.to_netcdf(beside, engine="scipy", format="NETCDF3_64BIT"))
         return
     table = flat(dataset)
-    write(path, lambda beside: table.to_parquet(beside) if path.suffix == ".parquet" else table.to_csv(beside, index=False))
+    write(
+        path,
+        lambda beside: (
+            table.to_parquet(beside) if path.suffix == ".parquet" else table.to_csv(beside, index=False)
+        ),
+    )
 
 
 def flat(dataset: xr.Dataset):
-    """One row a record of a seed at a setting; what has further labels gets a column for each, such as `loss[consistent]`."""
+    """One row a record of a seed at a setting; what has further labels gets a column for each, such as
+    `loss[consistent]`."""
     import numpy as np
 
     along = [dim for dim in dataset.dims if dim in ("seed", "record") or dim in swept(dataset)]
     columns = {}
-    for name, values in {**dataset.data_vars, **{n: c for n, c in dataset.coords.items() if n in ("step", "time", "stage")}}.items():
+    for name, values in {
+        **dataset.data_vars,
+        **{n: c for n, c in dataset.coords.items() if n in ("step", "time", "stage")},
+    }.items():
         more = [dim for dim in values.dims if dim not in along]
         if not more:
             columns[str(name)] = values

@@ -1,4 +1,5 @@
-"""The exact fast path of a GPT: logits at the places that a loss reads, with nothing computed that they do not need."""
+"""The exact fast path of a GPT: logits at the places that a loss reads, with nothing computed that they do
+not need."""
 
 from __future__ import annotations
 
@@ -10,12 +11,14 @@ from jaxtyping import Array, Float, Int
 from stagewise.models.gpt import GPT, Drop, causal_softmax, nothing
 
 
-def answers(model: GPT, tokens: Int[Array, "batch length"], first: int) -> Float[Array, "batch asked vocabulary"]:
+def answers(
+    model: GPT, tokens: Int[Array, "batch length"], first: int
+) -> Float[Array, "batch asked vocabulary"]:
     """Logits at the places from `first` on, for sequences of two kinds of tokens.
 
-    Exactly the plain model, reordered. A binary token at a place has one of two embeddings, so keys, values and queries of the
-    first block come from tables over (place, bit), with the output projection folded into the values; in the last block
-    only the places asked for go through attention and the perceptron."""
+    Exactly the plain model, reordered. A binary token at a place has one of two embeddings, so keys, values
+    and queries of the first block come from tables over (place, bit), with the output projection folded into
+    the values; in the last block only the places asked for go through attention and the perceptron."""
     asked = slice(first, None)
     x = _first_block(model, tokens, _needed(model, 0, asked))
     for layer in range(1, model.layers):
@@ -23,8 +26,11 @@ def answers(model: GPT, tokens: Int[Array, "batch length"], first: int) -> Float
     return model.read_out(x)
 
 
-def answers_with_dropout(model: GPT, tokens: Int[Array, "batch length"], first: int, drop: Drop) -> Float[Array, "batch asked vocabulary"]:
-    """The same in training with dropout. Embeddings then differ from sample to sample, and no table holds them."""
+def answers_with_dropout(
+    model: GPT, tokens: Int[Array, "batch length"], first: int, drop: Drop
+) -> Float[Array, "batch asked vocabulary"]:
+    """The same in training with dropout. Embeddings then differ from sample to sample, and no table holds
+    them."""
     asked = slice(first, None)
     x = drop(model.wte[tokens] + model.wpe[: tokens.shape[-1]])
     for layer in range(model.layers):
@@ -33,7 +39,8 @@ def answers_with_dropout(model: GPT, tokens: Int[Array, "batch length"], first: 
 
 
 def patterns(model: GPT, tokens: Int[Array, "batch length"]) -> Float[Array, "batch layer head query key"]:
-    """Attention of every layer, head and place, for sequences of two kinds of tokens; the last perceptron is never run."""
+    """Attention of every layer, head and place, for sequences of two kinds of tokens; the last perceptron is
+    never run."""
     every = slice(None)
     found = [_first_pattern(model, tokens, every)]
     x = _first_block(model, tokens, every) if model.layers > 1 else None
@@ -49,7 +56,9 @@ def _needed(model: GPT, layer: int, asked: slice) -> slice:
     return asked if layer == model.layers - 1 else slice(None)
 
 
-def _block(model: GPT, layer: int, x: Float[Array, "batch place D"], places: slice, drop: Drop = nothing) -> Float[Array, "batch asked D"]:
+def _block(
+    model: GPT, layer: int, x: Float[Array, "batch place D"], places: slice, drop: Drop = nothing
+) -> Float[Array, "batch asked D"]:
     moved, _ = model.attend(layer, x, places, drop)
     return model.think(layer, x[:, places] + moved, drop)
 
@@ -58,7 +67,9 @@ def _table(model: GPT, length: int) -> Float[Array, "place bit D"]:
     return model.wpe[:length, None] + model.wte[None, :2]
 
 
-def _first_pattern(model: GPT, tokens: Int[Array, "batch length"], queries: slice) -> Float[Array, "batch head query key"]:
+def _first_pattern(
+    model: GPT, tokens: Int[Array, "batch length"], queries: slice
+) -> Float[Array, "batch head query key"]:
     q, k, _ = model.queries_keys_values(0, _table(model, tokens.shape[1]))
     scores = jnp.einsum("qahd,kbhd->habqk", q[queries], k) / sqrt(q.shape[-1])
     (s00, s01), (s10, s11) = jnp.moveaxis(scores, 0, 2)
@@ -67,11 +78,15 @@ def _first_pattern(model: GPT, tokens: Int[Array, "batch length"], queries: slic
     return causal_softmax(picked, queries)
 
 
-def _first_block(model: GPT, tokens: Int[Array, "batch length"], queries: slice) -> Float[Array, "batch asked D"]:
+def _first_block(
+    model: GPT, tokens: Int[Array, "batch length"], queries: slice
+) -> Float[Array, "batch asked D"]:
     table = _table(model, tokens.shape[1])
     *_, v = model.queries_keys_values(0, table)
     by_head = model.attn_c_proj_weight[0].reshape(model.heads, -1, table.shape[-1])
-    values = jnp.einsum("tbhd,hde->hbte", v, by_head)  # what a bit adds to the output where a head looks at it
+    values = jnp.einsum(
+        "tbhd,hde->hbte", v, by_head
+    )  # what a bit adds to the output where a head looks at it
     pattern, seen = _first_pattern(model, tokens, queries), _bits(tokens, table.dtype)[:, None, None, :]
     split = jnp.stack([pattern * (1 - seen), pattern * seen], axis=2)  # by the bit that is looked at
     moved = jnp.einsum("nhbqk,hbke->nqe", split, values) + model.attn_c_proj_bias[0]

@@ -1,9 +1,11 @@
-"""An attention-only transformer whose residual stream is a row of blocks (Definition 3 of the composition paper).
+"""An attention-only transformer whose residual stream is a row of blocks (Definition 3 of the composition
+paper).
 
-Each layer has one head, adds what it attends to, and no norm or perceptron follows. Value matrices only move blocks: layer l copies one block
-of the token it looks at into a new block. So the stream is a list of blocks that grows by one a layer, and a layer's key-query matrix need only
-be as large as the blocks that are there (`stream`). `dense` is Definition 3 as it is written, with matrices d by d. All of it runs on arrays of jax, to
-train, and of numpy, to look at constructions of many sizes without compiling each."""
+Each layer has one head, adds what it attends to, and no norm or perceptron follows. Value matrices only move
+blocks: layer l copies one block of the token it looks at into a new block. So the stream is a list of blocks
+that grows by one a layer, and a layer's key-query matrix need only be as large as the blocks that are there
+(`stream`). `dense` is Definition 3 as it is written, with matrices d by d. All of it runs on arrays of jax,
+to train, and of numpy, to look at constructions of many sizes without compiling each."""
 
 from __future__ import annotations
 
@@ -23,7 +25,8 @@ Scores = Sequence[AnyArray]
 
 
 class AttentionOnly(eqx.Module):
-    """A model by its weights. Call it with shown permutations to get the logits of every number of hops at every token."""
+    """A model by its weights. Call it with shown permutations to get the logits of every number of hops at
+    every token."""
 
     layers: tuple[Array | np.ndarray, ...]  # key-query matrices
     readouts: Float[Array | np.ndarray, "task blocks width symbol"]
@@ -32,24 +35,35 @@ class AttentionOnly(eqx.Module):
         blocks, _ = stream(embed(sigma), self.layers)
         return read_out(blocks, self.readouts)
 
-    def attention(self, sigma: Int[AnyArray, "batch level symbol"]) -> dict[str, Float[AnyArray, "batch query key"]]:
+    def attention(
+        self, sigma: Int[AnyArray, "batch level symbol"]
+    ) -> dict[str, Float[AnyArray, "batch query key"]]:
         """Attention patterns by name; each row is a query and sums to one."""
         _, patterns = stream(embed(sigma), self.layers)
         return {f"layer{layer + 1}": pattern for layer, pattern in enumerate(patterns)}
 
 
-def embed(sigma: Int[AnyArray, "batch level symbol"], dtype=np.float32) -> Float[AnyArray, "batch token 2 width"]:
-    """Blocks 0 and 1 of Theorem 4: token (i, j) is the unit vector of (i, j), then that of (i, sigma_i(j))."""
+def embed(
+    sigma: Int[AnyArray, "batch level symbol"], dtype=np.float32
+) -> Float[AnyArray, "batch token 2 width"]:
+    """Blocks 0 and 1 of Theorem 4: token (i, j) is the unit vector of (i, j), then that of (i,
+    sigma_i(j))."""
     return blocks_of([own_symbols(sigma), sigma], (0, 0), dtype)
 
 
-def blocks_of(symbols: Sequence[Int[AnyArray, "batch level symbol"]], shifts: Sequence[int], dtype=np.float32) -> Float[AnyArray, "batch token blocks width"]:
+def blocks_of(
+    symbols: Sequence[Int[AnyArray, "batch level symbol"]], shifts: Sequence[int], dtype=np.float32
+) -> Float[AnyArray, "batch token blocks width"]:
     """Blocks of unit vectors, as names_of says which."""
     named = names_of(symbols, shifts)
     return (named[..., None] == np.arange(named.shape[1])).astype(dtype)
 
 
-def ideal_blocks(hops: Sequence[Int[AnyArray, "batch level symbol"]], sigma: Int[AnyArray, "batch level symbol"], dtype=np.float32) -> Float[AnyArray, "batch token blocks width"]:
+def ideal_blocks(
+    hops: Sequence[Int[AnyArray, "batch level symbol"]],
+    sigma: Int[AnyArray, "batch level symbol"],
+    dtype=np.float32,
+) -> Float[AnyArray, "batch token blocks width"]:
     """That stream as unit vectors."""
     return blocks_of(*ideal_stream(hops, sigma), dtype)
 
@@ -61,12 +75,16 @@ def softmax(scores: Float[AnyArray, "*n key"]) -> Float[AnyArray, "*n key"]:
     return weights / weights.sum(-1, keepdims=True)
 
 
-def attend(seen: Float[AnyArray, "batch token wide"], scores: Float[AnyArray, "wide wide"]) -> Float[AnyArray, "batch query key"]:
+def attend(
+    seen: Float[AnyArray, "batch token wide"], scores: Float[AnyArray, "wide wide"]
+) -> Float[AnyArray, "batch query key"]:
     """A layer's attention, each query's over all keys: no scale, no mask."""
     return softmax((seen @ scores.T) @ seen.swapaxes(-1, -2))
 
 
-def stream(first: Float[AnyArray, "batch token blocks width"], scores: Scores, copied: Sequence[int] | None = None):
+def stream(
+    first: Float[AnyArray, "batch token blocks width"], scores: Scores, copied: Sequence[int] | None = None
+):
     """All blocks [batch, token, blocks, width] and the patterns [batch, query, key] of every layer.
 
     Layer l copies block l of the token it looks at, or the one that `copied` says."""
@@ -81,26 +99,37 @@ def stream(first: Float[AnyArray, "batch token blocks width"], scores: Scores, c
     return seen.reshape(batch, tokens, -1, width), patterns
 
 
-def read_out(blocks: Float[Array, "*n blocks width"], readouts: Float[AnyArray, "task blocks width symbol"]) -> Float[Array, "*n task symbol"]:
+def read_out(
+    blocks: Float[Array, "*n blocks width"], readouts: Float[AnyArray, "task blocks width symbol"]
+) -> Float[Array, "*n task symbol"]:
     """Logits of every task from all blocks."""
     return jnp.einsum("...bw,lbws->...ls", blocks, readouts)
 
 
-def dense(X: Float[AnyArray, "d token"], key_query: Sequence[Float[AnyArray, "d d"]], output_value: Sequence[Float[AnyArray, "d d"]]) -> Float[AnyArray, "d token"]:
+def dense(
+    X: Float[AnyArray, "d token"],
+    key_query: Sequence[Float[AnyArray, "d d"]],
+    output_value: Sequence[Float[AnyArray, "d d"]],
+) -> Float[AnyArray, "d token"]:
     """Definition 3 to the letter: X + W_OV X softmax(X^T W_KQ X), the softmax by columns."""
     for W_KQ, W_OV in zip(key_query, output_value):
         X = X + W_OV @ X @ softmax((X.T @ W_KQ @ X).T).T
     return X
 
 
-def as_dense(first: Float[AnyArray, "token 2 width"], scores: Scores) -> tuple[AnyArray, list[np.ndarray], list[np.ndarray]]:
+def as_dense(
+    first: Float[AnyArray, "token 2 width"], scores: Scores
+) -> tuple[AnyArray, list[np.ndarray], list[np.ndarray]]:
     """The same model's X(0), W_KQ and W_OV in d = width (L + 2) dimensions."""
     tokens, held, width = first.shape
     d = width * (held + len(scores))
     X = _xp(first).pad(first.reshape(tokens, -1).T, ((0, d - held * width), (0, 0)))
     key_query = [np.pad(matrix, (0, d - len(matrix))) for matrix in scores]
     places = np.eye(held + len(scores))
-    output_value = [np.kron(np.outer(places[layer + held], places[layer + held - 1]), np.eye(width)) for layer in range(len(scores))]
+    output_value = [
+        np.kron(np.outer(places[layer + held], places[layer + held - 1]), np.eye(width))
+        for layer in range(len(scores))
+    ]
     return X, key_query, output_value
 
 

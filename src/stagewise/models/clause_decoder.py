@@ -1,8 +1,9 @@
 """A one-layer decoder that reads clauses: the experiment model of the LEGO paper (Section 7).
 
-A clause is five tokens; its queries, keys and values are sums of what each slot's token contributes. Nothing normalises a clause
-before attention, so these contributions are tables over tokens, projected once a step whatever the batch. Only answers ask,
-and of what they write only the variable and the value are read. `plain` is the same model written out clause by clause."""
+A clause is five tokens; its queries, keys and values are sums of what each slot's token contributes. Nothing
+normalises a clause before attention, so these contributions are tables over tokens, projected once a step
+whatever the batch. Only answers ask, and of what they write only the variable and the value are read. `plain`
+is the same model written out clause by clause."""
 
 from __future__ import annotations
 
@@ -39,7 +40,8 @@ class Tables(NamedTuple):
 class ClauseDecoder(eqx.Module):
     """Weights by name; the blank token's embedding is zero. Tokens are variables, then actions, then values.
 
-    `positions` is what marks each place, as a sixth token of every clause, and is empty without position encodings."""
+    `positions` is what marks each place, as a sixth token of every clause, and is empty without position
+    encodings."""
 
     tokens: Float[Array | np.ndarray, "tokens E"]
     queries: Float[Array | np.ndarray, "2 E D"]
@@ -57,20 +59,28 @@ class ClauseDecoder(eqx.Module):
     position_maps: Float[Array | np.ndarray, "maps E D"]
     heads: int = eqx.field(static=True)
 
-    def __call__(self, sentences: Sentences, length: Int[Array, ""] | None = None, raised: Float[Array, "query key"] | None = None) -> Answers:
-        """Logits of every answer, each from the answers before it in the sentence. `length` is how much of the chain is there, if not all;
-        `raised` is added to the scores, to see what that changes."""
+    def __call__(
+        self,
+        sentences: Sentences,
+        length: Int[Array, ""] | None = None,
+        raised: Float[Array, "query key"] | None = None,
+    ) -> Answers:
+        """Logits of every answer, each from the answers before it in the sentence. `length` is how much of
+        the chain is there, if not all; `raised` is added to the scores, to see what that changes."""
         answers, clauses = self._clauses(sentences, length)
         pattern = self.attend(answers[:, :, 0], clauses[:, :, 0], seen(sentences.length, length), raised)
         return self.read_out(pattern, clauses[:, :, 1], answers)
 
-    def attention(self, sentences: Sentences, length: Int[Array, ""] | None = None) -> Float[Array, "batch head query key"]:
+    def attention(
+        self, sentences: Sentences, length: Int[Array, ""] | None = None
+    ) -> Float[Array, "batch head query key"]:
         """Attention of answers 0..L-1 on predicates 1..L, then answers 0..L-1."""
         answers, clauses = self._clauses(sentences, length)
         return self.attend(answers[:, :, 0], clauses[:, :, 0], seen(sentences.length, length))
 
     def _clauses(self, s: Sentences, length: Int[Array, ""] | None):
-        """The answers that ask, 0..L-1, and keys and contents of all clauses before the last answer. Answers stand right behind the predicates that are there."""
+        """The answers that ask, 0..L-1, and keys and contents of all clauses before the last answer. Answers
+        stand right behind the predicates that are there."""
         tables = self.tables()
         places = jnp.arange(s.length) + (s.length if length is None else length)
         answers = self.answers(tables, s.answered[:, :-1], s.values[:, :-1], places)
@@ -83,17 +93,34 @@ class ClauseDecoder(eqx.Module):
         def project(tokens, *maps):
             return jnp.einsum("te,ped->tpd", tokens, jnp.stack(maps))
 
-        answer = [(self.queries[i], self.keys[3 + i], self.contents[3 + i], *self.skip[i : i + 1]) for i in range(2)]
+        answer = [
+            (self.queries[i], self.keys[3 + i], self.contents[3 + i], *self.skip[i : i + 1]) for i in range(2)
+        ]
         predicate = [(self.keys[i], self.contents[i]) for i in range(3)]
-        return Tables(project(x, *predicate[0]), project(g, *predicate[1]), project(x, *predicate[2]), project(x, *answer[0]), project(y, *answer[1]))
+        return Tables(
+            project(x, *predicate[0]),
+            project(g, *predicate[1]),
+            project(x, *predicate[2]),
+            project(x, *answer[0]),
+            project(y, *answer[1]),
+        )
 
     def predicates(self, tables: Tables, s: Sentences) -> Float[Array, "batch length 2 D"]:
         """Keys and contents of the predicates."""
-        held = tables.result[s.variables[:, 1:]] + tables.action[s.actions] + tables.source[s.variables[:, :-1]]
+        held = (
+            tables.result[s.variables[:, 1:]] + tables.action[s.actions] + tables.source[s.variables[:, :-1]]
+        )
         return held + self.placed(jnp.arange(s.length))[:, 1:]
 
-    def answers(self, tables: Tables, variables: Int[Array, "batch n"], values: Int[Array, "batch n"], places: Int[Array, " n"]) -> Float[Array, "batch n parts D"]:
-        """Queries, keys and contents of answers that stand at these places, and what they hand on past attention."""
+    def answers(
+        self,
+        tables: Tables,
+        variables: Int[Array, "batch n"],
+        values: Int[Array, "batch n"],
+        places: Int[Array, " n"],
+    ) -> Float[Array, "batch n parts D"]:
+        """Queries, keys and contents of answers that stand at these places, and what they hand on past
+        attention."""
         held = tables.variable[variables] + tables.value[values]
         return held.at[:, :, :3].add(self.placed(places))
 
@@ -103,7 +130,13 @@ class ClauseDecoder(eqx.Module):
             return jnp.zeros((1, 3, 1), self.tokens.dtype)
         return jnp.einsum("pe,med->pmd", jnp.asarray(self.positions)[places], self.position_maps)
 
-    def attend(self, query: Float[Array, "batch query D"], keys: Float[Array, "batch key D"], visible: Bool[Array, "query key"], raised=None):
+    def attend(
+        self,
+        query: Float[Array, "batch query D"],
+        keys: Float[Array, "batch key D"],
+        visible: Bool[Array, "query key"],
+        raised=None,
+    ):
         """Attention patterns [batch, head, query, key]."""
         query, keys = self.by_head(query), self.by_head(keys)
         scores = jnp.einsum("bqhd,bkhd->bhqk", query, keys) / sqrt(query.shape[-1])
@@ -113,7 +146,12 @@ class ClauseDecoder(eqx.Module):
     def by_head(self, x: Float[Array, "*n D"]) -> Float[Array, "*n head d"]:
         return x.reshape(*x.shape[:-1], self.heads, -1)
 
-    def read_out(self, pattern: Float[Array, "batch head query key"], contents: Float[Array, "batch key D"], answers: Float[Array, "batch query parts D"]) -> Answers:
+    def read_out(
+        self,
+        pattern: Float[Array, "batch head query key"],
+        contents: Float[Array, "batch key D"],
+        answers: Float[Array, "batch query parts D"],
+    ) -> Answers:
         """What the perceptron makes of what attention brings."""
         mixed = jnp.einsum("bhqk,bkhd->bqhd", pattern, self.by_head(contents))
         x = mixed.reshape(*mixed.shape[:2], -1) @ self.out
@@ -134,8 +172,11 @@ def seen(room: int, length: Int[Array, ""] | None = None) -> Bool[Array, "query 
     return jnp.concatenate([there, place[None, :] <= place[:, None]], axis=1)
 
 
-def draw(shape: Clauses, variables: int, actions: int, values: int, rng: np.random.Generator, dtype=np.float32) -> ClauseDecoder:
-    """Normal weights that keep the size of what passes through them; token embeddings of the shape's own scale."""
+def draw(
+    shape: Clauses, variables: int, actions: int, values: int, rng: np.random.Generator, dtype=np.float32
+) -> ClauseDecoder:
+    """Normal weights that keep the size of what passes through them; token embeddings of the shape's own
+    scale."""
     E, D = shape.embedding, shape.width
 
     def normal(scale, *size):
@@ -143,13 +184,21 @@ def draw(shape: Clauses, variables: int, actions: int, values: int, rng: np.rand
 
     return ClauseDecoder(
         tokens=normal(shape.token_scale, variables + actions + values, E),
-        queries=normal(E**-0.5, 2, E, D), keys=normal(E**-0.5, 5, E, D), contents=normal(E**-0.5, 5, E, D),
-        skip=normal(E**-0.5, 2 if shape.skip else 0, E, D), out=normal(D**-0.5, D, D),
-        up=normal((2 / D) ** 0.5, D, shape.inner), up_bias=np.zeros(shape.inner, dtype),
-        down=normal(shape.inner**-0.5, shape.inner, D), down_bias=np.zeros(D, dtype),
-        variable_head=normal(D**-0.5, D, variables), value_head=normal(D**-0.5, D, values),
-        positions=position_table(shape, normal).astype(dtype), position_maps=normal(E**-0.5, 3 if shape.encoding != "none" else 0, E, D), heads=shape.heads,
-    )  # fmt: skip
+        queries=normal(E**-0.5, 2, E, D),
+        keys=normal(E**-0.5, 5, E, D),
+        contents=normal(E**-0.5, 5, E, D),
+        skip=normal(E**-0.5, 2 if shape.skip else 0, E, D),
+        out=normal(D**-0.5, D, D),
+        up=normal((2 / D) ** 0.5, D, shape.inner),
+        up_bias=np.zeros(shape.inner, dtype),
+        down=normal(shape.inner**-0.5, shape.inner, D),
+        down_bias=np.zeros(D, dtype),
+        variable_head=normal(D**-0.5, D, variables),
+        value_head=normal(D**-0.5, D, values),
+        positions=position_table(shape, normal).astype(dtype),
+        position_maps=normal(E**-0.5, 3 if shape.encoding != "none" else 0, E, D),
+        heads=shape.heads,
+    )
 
 
 def position_table(shape: Clauses, normal) -> np.ndarray:
@@ -160,18 +209,31 @@ def position_table(shape: Clauses, normal) -> np.ndarray:
         return normal(shape.token_scale, shape.places, shape.embedding)
     rates = 10000.0 ** (-np.arange(0, shape.embedding, 2) / shape.embedding)
     angle = np.arange(shape.places)[:, None] * rates
-    return shape.token_scale * sqrt(2) * np.stack([np.sin(angle), np.cos(angle)], -1).reshape(shape.places, -1)[:, : shape.embedding]
+    return (
+        shape.token_scale
+        * sqrt(2)
+        * np.stack([np.sin(angle), np.cos(angle)], -1).reshape(shape.places, -1)[:, : shape.embedding]
+    )
 
 
-def plain(model: ClauseDecoder, sentences: Sentences, order: Int[np.ndarray, " length"] | None = None) -> tuple[Answers, Float[Array, "batch head query key"]]:
-    """The same model the usual way: clauses embedded slot by slot and joined, every clause projected and attending to all before it,
-    and the whole of it run at every place. Answers, and attention of answers 0..L-1. `order` says which predicate stands where."""
+def plain(
+    model: ClauseDecoder, sentences: Sentences, order: Int[np.ndarray, " length"] | None = None
+) -> tuple[Answers, Float[Array, "batch head query key"]]:
+    """The same model the usual way: clauses embedded slot by slot and joined, every clause projected and
+    attending to all before it, and the whole of it run at every place. Answers, and attention of answers
+    0..L-1. `order` says which predicate stands where."""
     s, E = sentences, model.tokens.shape[1]
     variables, values = model.variable_head.shape[1], model.value_head.shape[1]
     actions = len(model.tokens) - variables - values
     blank = jnp.zeros((*s.actions.shape, E), model.tokens.dtype)
-    x, g, y = (lambda i: model.tokens[i]), (lambda i: model.tokens[variables + i]), (lambda i: model.tokens[variables + actions + i])
-    predicates = jnp.concatenate([x(s.variables[:, 1:]), g(s.actions), x(s.variables[:, :-1]), blank, blank], -1)
+    x, g, y = (
+        (lambda i: model.tokens[i]),
+        (lambda i: model.tokens[variables + i]),
+        (lambda i: model.tokens[variables + actions + i]),
+    )
+    predicates = jnp.concatenate(
+        [x(s.variables[:, 1:]), g(s.actions), x(s.variables[:, :-1]), blank, blank], -1
+    )
     answers = jnp.concatenate([blank, blank, blank, x(s.answered[:, :-1]), y(s.values[:, :-1])], -1)
     clauses = jnp.concatenate([predicates if order is None else predicates[:, order], answers], axis=1)
     queries = jnp.concatenate([jnp.zeros((3, *model.queries.shape[1:]), model.queries.dtype), model.queries])
@@ -181,7 +243,9 @@ def plain(model: ClauseDecoder, sentences: Sentences, order: Int[np.ndarray, " l
         q, k, v = q + placed[0], k + placed[1], v + placed[2]
     q, k, v = (model.by_head(part) for part in (q, k, v))
     place = jnp.arange(clauses.shape[1])
-    scores = jnp.where(place[None, :] <= place[:, None], jnp.einsum("bqhd,bkhd->bhqk", q, k) / sqrt(q.shape[-1]), -jnp.inf)
+    scores = jnp.where(
+        place[None, :] <= place[:, None], jnp.einsum("bqhd,bkhd->bhqk", q, k) / sqrt(q.shape[-1]), -jnp.inf
+    )
     pattern = jax.nn.softmax(scores, -1)
     mixed = jnp.einsum("bhqk,bkhd->bqhd", pattern, v)
     h = mixed.reshape(*mixed.shape[:2], -1) @ model.out

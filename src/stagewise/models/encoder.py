@@ -14,7 +14,8 @@ from stagewise.models.sizes import Shape
 
 
 class Encoder(eqx.Module):
-    """Every place sees every other. Call it with token ids to get the logits of each readout at every place."""
+    """Every place sees every other. Call it with token ids to get the logits of each readout at every
+    place."""
 
     trunk: GPT
     readouts: Float[Array | np.ndarray, "D readout symbol"]
@@ -34,7 +35,9 @@ class Encoder(eqx.Module):
         return self.read_out(states[-1])
 
     def read_out(self, x: Float[Array, "*n D"]) -> Float[Array, "*n readout symbol"]:
-        return jnp.einsum("...d,drs->...rs", normalise(x, self.trunk.ln_f_weight, self.trunk.ln_f_bias), self.readouts)
+        return jnp.einsum(
+            "...d,drs->...rs", normalise(x, self.trunk.ln_f_weight, self.trunk.ln_f_bias), self.readouts
+        )
 
     def attention(self, tokens: Int[Array, "*batch length"]) -> dict[str, Float[Array, "*batch query key"]]:
         """Attention patterns by name; each row is a query and sums to one."""
@@ -42,6 +45,9 @@ class Encoder(eqx.Module):
 
 
 def draw_encoder(shape: Shape, readouts: int, symbols: int, rng: np.random.Generator) -> Encoder:
-    """Normal weights that keep the size of what passes through them, smaller by sqrt(2 layers) where a block ends; embeddings of size one."""
+    """Normal weights that keep the size of what passes through them, smaller by sqrt(2 layers) where a block
+    ends; embeddings of size one."""
     trunk = replace(draw(shape, rng, scale=shape.width**-0.5, embedding_scale=1.0), causal=False)
-    return Encoder(trunk, (shape.width**-0.5 * rng.standard_normal((shape.width, readouts, symbols))).astype(np.float32))
+    return Encoder(
+        trunk, (shape.width**-0.5 * rng.standard_normal((shape.width, readouts, symbols))).astype(np.float32)
+    )

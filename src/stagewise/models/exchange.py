@@ -1,4 +1,5 @@
-"""GPT-2 weights by Hugging Face's names, there and back. `hub/folder.py` writes them as a folder that its library loads."""
+"""GPT-2 weights by Hugging Face's names, there and back. `hub/folder.py` writes them as a folder that its
+library loads."""
 
 from __future__ import annotations
 
@@ -10,8 +11,12 @@ from stagewise.models.gpt import GPT
 
 def to_hugging_face(model: GPT) -> dict[str, np.ndarray]:
     """The weights under Hugging Face's names for GPT2LMHeadModel; its head is tied to the embedding."""
-    named = {"transformer.wte.weight": model.wte, "transformer.wpe.weight": model.wpe,
-             "transformer.ln_f.weight": model.ln_f_weight, "transformer.ln_f.bias": model.ln_f_bias}  # fmt: skip
+    named = {
+        "transformer.wte.weight": model.wte,
+        "transformer.wpe.weight": model.wpe,
+        "transformer.ln_f.weight": model.ln_f_weight,
+        "transformer.ln_f.bias": model.ln_f_bias,
+    }
     for name, stacked in model.weights().items():
         if name.startswith(("ln_1", "ln_2", "attn", "mlp")):
             for layer in range(model.layers):
@@ -29,7 +34,9 @@ def from_hugging_face(named: dict[str, np.ndarray], heads: int) -> GPT:
         elif name.startswith("ln_f"):
             fields[name] = jnp.asarray(named[f"transformer.{_dotted(name)}"])
         elif name not in ("heads", "causal"):
-            fields[name] = jnp.stack([jnp.asarray(named[f"transformer.h.{layer}.{_dotted(name)}"]) for layer in range(layers)])
+            fields[name] = jnp.stack(
+                [jnp.asarray(named[f"transformer.h.{layer}.{_dotted(name)}"]) for layer in range(layers)]
+            )
     return GPT(**fields, heads=heads)
 
 

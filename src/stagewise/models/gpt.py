@@ -1,7 +1,8 @@
 """GPT-2: pre-norm blocks, learned positions, a head tied to the embedding. Any depth, any number of heads.
 
-Weights of all blocks are stacked along a first axis, named and laid out (inputs by outputs) as Hugging Face's GPT-2 has them,
-so that the two can be exchanged (`exchange.py`). `answers.py` is the same model with only what a loss reads computed."""
+Weights of all blocks are stacked along a first axis, named and laid out (inputs by outputs) as Hugging Face's
+GPT-2 has them, so that the two can be exchanged (`exchange.py`). `answers.py` is the same model with only
+what a loss reads computed."""
 
 from __future__ import annotations
 
@@ -20,13 +21,17 @@ from stagewise.models.sizes import Shape
 EPSILON = 1e-5
 
 
-def normalise(x: Float[Array, "*n D"], scale: Float[Array, " D"], bias: Float[Array, " D"]) -> Float[Array, "*n D"]:
+def normalise(
+    x: Float[Array, "*n D"], scale: Float[Array, " D"], bias: Float[Array, " D"]
+) -> Float[Array, "*n D"]:
     """Layer norm."""
     centred = x - x.mean(-1, keepdims=True)
     return centred * jax.lax.rsqrt((centred**2).mean(-1, keepdims=True) + EPSILON) * scale + bias
 
 
-def causal_softmax(scores: Float[Array, "*n query key"], queries: slice = slice(None)) -> Float[Array, "*n query key"]:
+def causal_softmax(
+    scores: Float[Array, "*n query key"], queries: slice = slice(None)
+) -> Float[Array, "*n query key"]:
     """Attention over the places up to the query's own."""
     places = jnp.arange(scores.shape[-1])
     return jax.nn.softmax(jnp.where(places[None, :] <= places[queries][:, None], scores, -jnp.inf), axis=-1)
@@ -41,7 +46,8 @@ def nothing(x: Array) -> Array:
 
 
 def dropout(rate: float, key: Key[Array, ""]) -> Drop:
-    """Dropout as GPT-2 has it in training: of embeddings, of attention, and of what each half of a block adds."""
+    """Dropout as GPT-2 has it in training: of embeddings, of attention, and of what each half of a block
+    adds."""
     calls = count()
 
     def drop(x: Array) -> Array:
@@ -77,17 +83,25 @@ class GPT(eqx.Module):
     def layers(self) -> int:
         return len(self.ln_1_weight)
 
-    def __call__(self, tokens: Int[Array, "*batch length"], drop: Drop = nothing) -> Float[Array, "*batch length vocabulary"]:
+    def __call__(
+        self, tokens: Int[Array, "*batch length"], drop: Drop = nothing
+    ) -> Float[Array, "*batch length vocabulary"]:
         states, _ = self.states(tokens, drop)
         return self.read_out(states[-1])
 
     def attention(self, tokens: Int[Array, "*batch length"]) -> dict[str, Float[Array, "*batch query key"]]:
         """Attention patterns by name; each row is a query and sums to one."""
         _, patterns = self.states(tokens)
-        named = {f"layer{layer + 1}.head{head + 1}": (layer, head) for layer in range(self.layers) for head in range(self.heads)}
+        named = {
+            f"layer{layer + 1}.head{head + 1}": (layer, head)
+            for layer in range(self.layers)
+            for head in range(self.heads)
+        }
         return {name: patterns[layer][..., head, :, :] for name, (layer, head) in named.items()}
 
-    def states(self, tokens: Int[Array, "*batch length"], drop: Drop = nothing) -> tuple[list[Array], list[Array]]:
+    def states(
+        self, tokens: Int[Array, "*batch length"], drop: Drop = nothing
+    ) -> tuple[list[Array], list[Array]]:
         """The residual stream after every layer, and every layer's attention [*batch, head, query, key]."""
         x, states, patterns = drop(self.wte[tokens] + self.wpe[: tokens.shape[-1]]), [], []
         for layer in range(self.layers):
@@ -97,7 +111,13 @@ class GPT(eqx.Module):
             patterns.append(pattern)
         return states, patterns
 
-    def attend(self, layer: int, x: Float[Array, "*batch length D"], queries: slice = slice(None), drop: Drop = nothing):
+    def attend(
+        self,
+        layer: int,
+        x: Float[Array, "*batch length D"],
+        queries: slice = slice(None),
+        drop: Drop = nothing,
+    ):
         """What attention adds at the places asked for, and its patterns [*batch, head, query, key] there."""
         q, k, v = self.queries_keys_values(layer, x)
         pattern = self.pattern(q[..., queries, :, :], k, queries)
@@ -105,7 +125,12 @@ class GPT(eqx.Module):
         mixed = mixed.reshape(*mixed.shape[:-2], -1)
         return drop(mixed @ self.attn_c_proj_weight[layer] + self.attn_c_proj_bias[layer]), pattern
 
-    def pattern(self, q: Float[Array, "*batch query head d"], k: Float[Array, "*batch key head d"], queries: slice = slice(None)):
+    def pattern(
+        self,
+        q: Float[Array, "*batch query head d"],
+        k: Float[Array, "*batch key head d"],
+        queries: slice = slice(None),
+    ):
         """Attention of the places asked for, [*batch, head, query, key]."""
         scores = jnp.einsum("...qhd,...khd->...hqk", q, k) / sqrt(q.shape[-1])
         return causal_softmax(scores, queries) if self.causal else jax.nn.softmax(scores, axis=-1)
@@ -131,8 +156,15 @@ class GPT(eqx.Module):
         return {name: value for name, value in vars(self).items() if name not in ("heads", "causal")}
 
 
-def draw(shape: Shape, rng: np.random.Generator, scale: float = 0.02, embedding_scale: float = 0.02, dtype=np.float32) -> GPT:
-    """GPT-2's start: normal weights, output projections smaller by sqrt(2 layers), norms at one, biases at zero."""
+def draw(
+    shape: Shape,
+    rng: np.random.Generator,
+    scale: float = 0.02,
+    embedding_scale: float = 0.02,
+    dtype=np.float32,
+) -> GPT:
+    """GPT-2's start: normal weights, output projections smaller by sqrt(2 layers), norms at one, biases at
+    zero."""
     L, D, hidden = shape.layers, shape.width, shape.hidden
 
     def normal(scale, *size):
@@ -146,12 +178,21 @@ def draw(shape: Shape, rng: np.random.Generator, scale: float = 0.02, embedding_
 
     out = scale / sqrt(2 * L)
     return GPT(
-        wte=normal(embedding_scale, shape.vocabulary, D), wpe=normal(embedding_scale, shape.positions, D),
-        ln_1_weight=ones(L, D), ln_1_bias=zeros(L, D),
-        attn_c_attn_weight=normal(scale, L, D, 3 * D), attn_c_attn_bias=zeros(L, 3 * D),
-        attn_c_proj_weight=normal(out, L, D, D), attn_c_proj_bias=zeros(L, D),
-        ln_2_weight=ones(L, D), ln_2_bias=zeros(L, D),
-        mlp_c_fc_weight=normal(scale, L, D, hidden), mlp_c_fc_bias=zeros(L, hidden),
-        mlp_c_proj_weight=normal(out, L, hidden, D), mlp_c_proj_bias=zeros(L, D),
-        ln_f_weight=ones(D), ln_f_bias=zeros(D), heads=shape.heads,
-    )  # fmt: skip
+        wte=normal(embedding_scale, shape.vocabulary, D),
+        wpe=normal(embedding_scale, shape.positions, D),
+        ln_1_weight=ones(L, D),
+        ln_1_bias=zeros(L, D),
+        attn_c_attn_weight=normal(scale, L, D, 3 * D),
+        attn_c_attn_bias=zeros(L, 3 * D),
+        attn_c_proj_weight=normal(out, L, D, D),
+        attn_c_proj_bias=zeros(L, D),
+        ln_2_weight=ones(L, D),
+        ln_2_bias=zeros(L, D),
+        mlp_c_fc_weight=normal(scale, L, D, hidden),
+        mlp_c_fc_bias=zeros(L, hidden),
+        mlp_c_proj_weight=normal(out, L, hidden, D),
+        mlp_c_proj_bias=zeros(L, D),
+        ln_f_weight=ones(D),
+        ln_f_bias=zeros(D),
+        heads=shape.heads,
+    )

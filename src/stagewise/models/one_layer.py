@@ -23,7 +23,9 @@ class _OneLayer(eqx.Module):
 
     def __call__(self, tokens: Int[Array, " length"]) -> Float[Array, ""]:
         """F(X)."""
-        return jnp.einsum("kq,k->", jax.nn.softmax(self.token_scores(tokens), axis=0), self.token_values(tokens))
+        return jnp.einsum(
+            "kq,k->", jax.nn.softmax(self.token_scores(tokens), axis=0), self.token_values(tokens)
+        )
 
     def attention(self, tokens: Int[Array, " length"]) -> dict[str, Float[Array, "query key"]]:
         """Attention patterns by name; each row is a query and sums to one."""
@@ -31,7 +33,8 @@ class _OneLayer(eqx.Module):
 
 
 class OneLayer(_OneLayer):
-    """F(X) = sum over queries of a^T W W_V X softmax((W_K X)^T W_Q x / sqrt(m)): linear neurons with fixed output signs a."""
+    """F(X) = sum over queries of a^T W W_V X softmax((W_K X)^T W_Q x / sqrt(m)): linear neurons with fixed
+    output signs a."""
 
     W: Float[Array, "m1 m"]
     WV: Float[Array, "m d"]

@@ -11,7 +11,8 @@ from stagewise.tasks.lego import Sentences
 
 
 def rollout(model: ClauseDecoder, sentences: Sentences) -> Sentences:
-    """The same sentences with answers 1..L written by the model, one after the other; keys and contents are kept."""
+    """The same sentences with answers 1..L written by the model, one after the other; keys and contents are
+    kept."""
     tables, length = model.tables(), sentences.length
     predicates = model.predicates(tables, sentences)
     place = jnp.arange(2 * length)
@@ -25,7 +26,11 @@ def rollout(model: ClauseDecoder, sentences: Sentences) -> Sentences:
         variable, value = _largest(logits.variables[:, 0]), _largest(logits.values[:, 0])
         return (clauses, variable, value), (variable, value)
 
-    start = (jnp.pad(predicates, ((0, 0), (0, length), (0, 0), (0, 0))), sentences.answered[:, 0], sentences.values[:, 0])
+    start = (
+        jnp.pad(predicates, ((0, 0), (0, length), (0, 0), (0, 0))),
+        sentences.answered[:, 0],
+        sentences.values[:, 0],
+    )
     _, (variables, values) = jax.lax.scan(write, start, jnp.arange(length))
     return sentences._replace(
         answered=jnp.concatenate([sentences.answered[:, :1], variables.T], axis=1),

@@ -10,7 +10,8 @@ from stagewise.errors import require
 
 @dataclass(frozen=True)
 class Shape:
-    """The sizes of a GPT. `inner` is the width of the multilayer perceptron, four times the width unless given."""
+    """The sizes of a GPT. `inner` is the width of the multilayer perceptron, four times the width unless
+    given."""
 
     layers: int = 1
     heads: int = 1
@@ -20,9 +21,19 @@ class Shape:
     inner: int = 0
 
     def __post_init__(self):
-        for name, least in (("layers", 1), ("heads", 1), ("width", 1), ("vocabulary", 1), ("positions", 0), ("inner", 0)):
+        for name, least in (
+            ("layers", 1),
+            ("heads", 1),
+            ("width", 1),
+            ("vocabulary", 1),
+            ("positions", 0),
+            ("inner", 0),
+        ):
             value = getattr(self, name)
-            require(least <= value <= 10**6, f"a model's {name} must lie between {least} and 10^6, not {value} (set its {name})")
+            require(
+                least <= value <= 10**6,
+                f"a model's {name} must lie between {least} and 10^6, not {value} (set its {name})",
+            )
         require(
             self.width % self.heads == 0,
             f"{self.heads} heads do not divide a width of {self.width} (set heads or width)",
@@ -35,7 +46,8 @@ class Shape:
 
 @dataclass(frozen=True)
 class Clauses:
-    """The sizes of a decoder that reads clauses. `skip` adds the asking clause to what attention brings; `encoding` marks places."""
+    """The sizes of a decoder that reads clauses. `skip` adds the asking clause to what attention brings;
+    `encoding` marks places."""
 
     heads: int = 2
     width: int = 128
@@ -49,9 +61,17 @@ class Clauses:
     def __post_init__(self):
         for name in ("heads", "width", "embedding", "inner", "places"):
             value = getattr(self, name)
-            require(1 <= value <= 10**5, f"decoder: {name} must lie between 1 and 10^5, not {value} (set --decoder.{name})")
-        require(1e-6 <= self.token_scale <= 100, f"decoder: token_scale must lie between 1e-6 and 100, not {self.token_scale:g} (set --decoder.token_scale)")
+            require(
+                1 <= value <= 10**5,
+                f"decoder: {name} must lie between 1 and 10^5, not {value} (set --decoder.{name})",
+            )
+        require(
+            1e-6 <= self.token_scale <= 100,
+            f"decoder: token_scale must lie between 1e-6 and 100, not {self.token_scale:g} (set "
+            "--decoder.token_scale)",
+        )
         require(
             self.width % self.heads == 0,
-            f"decoder: {self.heads} heads do not divide a width of {self.width} (set --decoder.heads or --decoder.width)",
+            f"decoder: {self.heads} heads do not divide a width of {self.width} (set --decoder.heads or "
+            "--decoder.width)",
         )

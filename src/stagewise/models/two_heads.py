@@ -15,12 +15,14 @@ def attend(scores: Float[Array, "... key query"]) -> Float[Array, "... key query
     return jax.nn.softmax(scores, axis=-2)
 
 
-def head_outputs(values: Float[Array, "2 *n key"], scores: Float[Array, "2 *n key query"]) -> Float[Array, "2 *n"]:
+def head_outputs(
+    values: Float[Array, "2 *n key"], scores: Float[Array, "2 *n key query"]
+) -> Float[Array, 2 * n]:
     """H_h(X) = sum over queries and keys of attention times w_h . x_key."""
     return jnp.einsum("...kq,...k->...", attend(scores), values)
 
 
-def contrast(heads: Float[Array, "2 *n"], bias: Float[ArrayLike, ""]) -> Float[Array, "*n"]:
+def contrast(heads: Float[Array, 2 * n], bias: Float[ArrayLike, ""]) -> Float[Array, "*n"]:
     """f = relu(H₊ + b) − relu(H₋ + b), equation (1)."""
     positive, negative = jax.nn.relu(heads + bias)
     return positive - negative
@@ -58,7 +60,8 @@ class TwoHeads(_TwoHeads):
 
 
 class ScoredTwoHeads(_TwoHeads):
-    """The same function of a sequence, from the score matrix W_K^T W_Q alone: any width, infinite included."""
+    """The same function of a sequence, from the score matrix W_K^T W_Q alone: any width, infinite
+    included."""
 
     neurons: Float[Array, "2 d"]
     scores: Float[Array, "2 d d"]  # row: key signal, column: query signal
@@ -70,5 +73,8 @@ class ScoredTwoHeads(_TwoHeads):
     def widened(self, dimension: int) -> ScoredTwoHeads:
         """The same model of tokens in a larger space, blind to what the signals do not span."""
         more = dimension - self.neurons.shape[-1]
-        neurons, scores = jnp.pad(self.neurons, ((0, 0), (0, more))), jnp.pad(self.scores, ((0, 0), (0, more), (0, more)))
+        neurons, scores = (
+            jnp.pad(self.neurons, ((0, 0), (0, more))),
+            jnp.pad(self.scores, ((0, 0), (0, more), (0, more))),
+        )
         return ScoredTwoHeads(neurons=neurons, scores=scores, bias=self.bias)

@@ -1,1 +1,2 @@
-"""The papers: each folder assembles tasks, models, training and probes into experiments, claims and figures."""
+"""The papers: each folder assembles tasks, models, training and probes into experiments, claims and
+figures."""

@@ -8,14 +8,17 @@ from stagewise.lazy import xr
 
 
 def first_below(curve: xr.DataArray, threshold: float, along: str = "step") -> xr.DataArray:
-    """Where a recorded curve first goes below a threshold, between records by straight lines; NaN if it never does.
+    """Where a recorded curve first goes below a threshold, between records by straight lines; NaN if it never
+    does.
 
-    It misleads where a curve dips and comes back between two records: record densely where that may happen."""
+    It misleads where a curve dips and comes back between two records: record densely where that may
+    happen."""
     return _first(-curve, -threshold, along)
 
 
 def first_above(curve: xr.DataArray, threshold: float, along: str = "step") -> xr.DataArray:
-    """Where a recorded curve first goes above a threshold, between records by straight lines; NaN if it never does."""
+    """Where a recorded curve first goes above a threshold, between records by straight lines; NaN if it never
+    does."""
     return _first(curve, threshold, along)
 
 

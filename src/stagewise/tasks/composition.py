@@ -1,7 +1,9 @@
-"""k-fold composition: follow a symbol through levels, at each by a hidden permutation and then by one that the sequence shows.
+"""k-fold composition: follow a symbol through levels, at each by a hidden permutation and then by one that
+the sequence shows.
 
-hop_i^r(j) begins at level i with symbol j and, r times, goes on to the next level: x -> sigma_i(pi_i(x)), levels counted modulo k. The hidden
-permutations pi belong to the task, the permutations sigma to a sequence. Twice as many hops are hops after hops: hop_i^2r = hop_{i+r}^r o hop_i^r."""
+hop_i^r(j) begins at level i with symbol j and, r times, goes on to the next level: x -> sigma_i(pi_i(x)),
+levels counted modulo k. The hidden permutations pi belong to the task, the permutations sigma to a sequence.
+Twice as many hops are hops after hops: hop_i^2r = hop_{i+r}^r o hop_i^r."""
 
 from __future__ import annotations
 
@@ -24,7 +26,8 @@ ALL = -1
 
 @dataclass(frozen=True)
 class Composition:
-    """Levels k and symbols N (Section 2.1). `moved` is m of Appendix A.2: so many hidden permutations may differ from the identity."""
+    """Levels k and symbols N (Section 2.1). `moved` is m of Appendix A.2: so many hidden permutations may
+    differ from the identity."""
 
     levels: int = 4
     symbols: int = 5
@@ -32,10 +35,19 @@ class Composition:
     asked: Literal["cyclic", "plain"] = "cyclic"  # from which levels hops begin: all, or the first
 
     def __post_init__(self):
-        require(1 <= self.levels <= 1024, f"composition: levels must lie between 1 and 1024, not {self.levels} (set --task.levels)")
-        require(2 <= self.symbols <= 1000, f"composition: there must be 2 to 1000 symbols, not {self.symbols} (set --task.symbols)")
-        require(self.moved == ALL or 0 <= self.moved <= self.levels,
-                f"composition: of {self.levels} levels 0 to {self.levels} may be moved (or {ALL}: all), not {self.moved} (set --task.moved)")  # fmt: skip
+        require(
+            1 <= self.levels <= 1024,
+            f"composition: levels must lie between 1 and 1024, not {self.levels} (set --task.levels)",
+        )
+        require(
+            2 <= self.symbols <= 1000,
+            f"composition: there must be 2 to 1000 symbols, not {self.symbols} (set --task.symbols)",
+        )
+        require(
+            self.moved == ALL or 0 <= self.moved <= self.levels,
+            f"composition: of {self.levels} levels 0 to {self.levels} may be moved (or {ALL}: all), not "
+            f"{self.moved} (set --task.moved)",
+        )
 
     @property
     def tokens(self) -> int:
@@ -68,31 +80,49 @@ class Composition:
 
     def sample(self, key: Key[Array, ""], batch: int) -> Int[Array, "batch level symbol"]:
         """Uniform permutations at every level."""
-        drawn = jax.random.bits(key, (batch * self.tokens,)).reshape(batch, self.levels, self.symbols)  # in one row: the same bits, and XLA compiles it in a quarter of the time
+        drawn = jax.random.bits(key, (batch * self.tokens,)).reshape(
+            batch, self.levels, self.symbols
+        )  # in one row: the same bits, and XLA compiles it in a quarter of the time
         mine, other, place = drawn[..., :, None], drawn[..., None, :], np.arange(self.symbols)
-        before = (other < mine) | ((other == mine) & (place[None, :] < place[:, None]))  # ranks: a sort takes XLA a second to compile
-        return jax.lax.optimization_barrier(before.sum(-1, dtype=jnp.int32))  # or XLA draws them again wherever they are read
+        before = (other < mine) | (
+            (other == mine) & (place[None, :] < place[:, None])
+        )  # ranks: a sort takes XLA a second to compile
+        return jax.lax.optimization_barrier(
+            before.sum(-1, dtype=jnp.int32)
+        )  # or XLA draws them again wherever they are read
 
     def draw(self, rng: np.random.Generator, batch: int) -> Int[np.ndarray, "batch level symbol"]:
         """The same on the host."""
         return np.argsort(rng.random((batch, self.levels, self.symbols)), axis=-1)
 
-    def draw_unseen(self, rng: np.random.Generator, batch: int, seen: Int[np.ndarray, "some level symbol"]) -> Int[np.ndarray, "batch level symbol"]:
+    def draw_unseen(
+        self, rng: np.random.Generator, batch: int, seen: Int[np.ndarray, "some level symbol"]
+    ) -> Int[np.ndarray, "batch level symbol"]:
         """Random sequences that are not among those seen."""
         known, found = {one.tobytes() for one in seen.astype(np.int32)}, []
         for _ in range(100):
             found += [one for one in self.draw(rng, batch).astype(np.int32) if one.tobytes() not in known]
             if len(found) >= batch:
                 return np.stack(found[:batch])
-        raise Refused(f"composition: hardly any of the {self.population_size} sequences is left to test on beside the {len(seen)} seen (set --pool, --task.levels or --task.symbols)")
+        raise Refused(
+            f"composition: hardly any of the {self.population_size} sequences is left to test on beside the "
+            f"{len(seen)} seen (set --pool, --task.levels or --task.symbols)"
+        )
 
     def check_power_of_two(self) -> None:
         """Refuse levels that cannot be doubled up to."""
-        require(self.levels & (self.levels - 1) == 0, f"composition: this needs levels that are a power of two, not {self.levels} (set --task.levels)")
+        require(
+            self.levels & (self.levels - 1) == 0,
+            f"composition: this needs levels that are a power of two, not {self.levels} (set --task.levels)",
+        )
 
     def check_cyclic(self, what: str) -> None:
         """Refuse the plain task where hops from all levels are asked."""
-        require(self.asked == "cyclic", f"{what}: hops are asked from all levels here, so the task is cyclic, not {self.asked} (set --task.asked)")
+        require(
+            self.asked == "cyclic",
+            f"{what}: hops are asked from all levels here, so the task is cyclic, not {self.asked} (set "
+            "--task.asked)",
+        )
 
     @property
     def population_size(self) -> int:
@@ -101,7 +131,11 @@ class Composition:
     def population(self) -> Int[np.ndarray, "all level symbol"]:
         """All sequences, where there are few."""
         size = self.population_size
-        require(size <= MOST_LISTED, f"composition: 10^{log10(size):.0f} sequences are too many to list (set --task.levels or --task.symbols)")
+        require(
+            size <= MOST_LISTED,
+            f"composition: 10^{log10(size):.0f} sequences are too many to list (set --task.levels or "
+            "--task.symbols)",
+        )
         each = np.array(list(permutations(range(self.symbols))))
         return each[np.array(list(product(range(len(each)), repeat=self.levels)))]
 
@@ -110,21 +144,30 @@ class Composition:
         require(0 < share < 1, f"composition: the share held out must lie between 0 and 1, not {share:g}")
         everything = rng.permutation(self.population())
         cut = int(round(share * len(everything)))
-        require(0 < cut < len(everything), f"composition: {share:g} of {len(everything)} sequences leaves none to train or to test on")
+        require(
+            0 < cut < len(everything),
+            f"composition: {share:g} of {len(everything)} sequences leaves none to train or to test on",
+        )
         return everything[cut:], everything[:cut]
 
 
-def first_hop(hidden: Int[Array, "level symbol"], sigma: Int[Array, "*batch level symbol"]) -> Int[Array, "*batch level symbol"]:
+def first_hop(
+    hidden: Int[Array, "level symbol"], sigma: Int[Array, "*batch level symbol"]
+) -> Int[Array, "*batch level symbol"]:
     """hop_i^1(j) = sigma_i(pi_i(j))."""
     return _take(sigma, hidden)
 
 
-def after(more: Int[Array, "*batch level symbol"], hops: Int[Array, "*batch level symbol"], r: int) -> Int[Array, "*batch level symbol"]:
+def after(
+    more: Int[Array, "*batch level symbol"], hops: Int[Array, "*batch level symbol"], r: int
+) -> Int[Array, "*batch level symbol"]:
     """Hops after r hops: more_{i+r}(hops_i(j))."""
     return _take(_xp(hops).roll(more, -r, axis=-2), hops)
 
 
-def doubled_hops(hidden: Int[Array, "level symbol"], sigma: Int[Array, "*batch level symbol"], most: int | None = None) -> list[Int[Array, "*batch level symbol"]]:
+def doubled_hops(
+    hidden: Int[Array, "level symbol"], sigma: Int[Array, "*batch level symbol"], most: int | None = None
+) -> list[Int[Array, "*batch level symbol"]]:
     """hop^1, hop^2, hop^4, … up to k, or so many of them."""
     found, r = [first_hop(hidden, sigma)], 1
     while 2 * r <= sigma.shape[-2] and len(found) != most:
@@ -133,7 +176,9 @@ def doubled_hops(hidden: Int[Array, "level symbol"], sigma: Int[Array, "*batch l
     return found
 
 
-def hop(hidden: Int[Array, "level symbol"], sigma: Int[Array, "*batch level symbol"], r: int) -> Int[Array, "*batch level symbol"]:
+def hop(
+    hidden: Int[Array, "level symbol"], sigma: Int[Array, "*batch level symbol"], r: int
+) -> Int[Array, "*batch level symbol"]:
     """hop^r for any r, by powers of two."""
     require(r >= 1, f"composition: there must be at least one hop, not {r}")
     power, size, found, done = first_hop(hidden, sigma), 1, None, 0
@@ -145,8 +190,11 @@ def hop(hidden: Int[Array, "level symbol"], sigma: Int[Array, "*batch level symb
         power, size = after(power, power, size), 2 * size
 
 
-def right_keys(hidden: Int[Array, "level symbol"], hops: list[Int[Array, "batch level symbol"]]) -> list[Int[Array, "batch token"]]:
-    """The token that each token of each layer should look at: (i, pi_i(j)), then (i + r, hop_i^r(j)) for r = 1, 2, 4, …"""
+def right_keys(
+    hidden: Int[Array, "level symbol"], hops: list[Int[Array, "batch level symbol"]]
+) -> list[Int[Array, "batch token"]]:
+    """The token that each token of each layer should look at: (i, pi_i(j)), then (i + r, hop_i^r(j)) for r =
+    1, 2, 4, …"""
     k, N = hidden.shape
     level = np.arange(k)[:, None]
     first = level * N + hidden + 0 * hops[0]
@@ -160,15 +208,20 @@ def own_symbols(sigma: Int[Array, "batch level symbol"]) -> Int[Array, "batch le
     return xp.broadcast_to(xp.arange(sigma.shape[-1]), sigma.shape)
 
 
-def names_of(symbols: list[Int[Array, "batch level symbol"]], shifts: tuple[int, ...]) -> Int[Array, "batch token blocks"]:
+def names_of(
+    symbols: list[Int[Array, "batch level symbol"]], shifts: tuple[int, ...]
+) -> Int[Array, "batch token blocks"]:
     """Which unit vector each block of each token is: token (i, j) names symbols[i, j] at level i + shift."""
     xp, (k, N) = _xp(symbols[0]), symbols[0].shape[-2:]
     named = [(np.arange(k)[:, None] + shift) % k * N + each for each, shift in zip(symbols, shifts)]
     return xp.stack([each.reshape(*each.shape[:-2], k * N) for each in named], -1)
 
 
-def ideal_stream(hops: list[Int[Array, "batch level symbol"]], sigma: Int[Array, "batch level symbol"]) -> tuple[list, tuple[int, ...]]:
-    """Symbols and shifts of Theorem 4's stream: block l + 1 names hop_i^r(j) at level i + r - 1, for r = 2^(l-1)."""
+def ideal_stream(
+    hops: list[Int[Array, "batch level symbol"]], sigma: Int[Array, "batch level symbol"]
+) -> tuple[list, tuple[int, ...]]:
+    """Symbols and shifts of Theorem 4's stream: block l + 1 names hop_i^r(j) at level i + r - 1, for r =
+    2^(l-1)."""
     return [own_symbols(sigma), sigma, *hops], (0, 0, *(2**layer - 1 for layer in range(len(hops))))
 
 

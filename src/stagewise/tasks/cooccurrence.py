@@ -9,7 +9,12 @@ import numpy as np
 
 from stagewise.errors import require
 
-FIRST, SECOND, COMMON, SPECIAL = 0, 1, 2, 3  # the two targets, the word that is always there, and how many are special
+FIRST, SECOND, COMMON, SPECIAL = (
+    0,
+    1,
+    2,
+    3,
+)  # the two targets, the word that is always there, and how many are special
 TYPES = (1, 2, 3, 4)  # both targets; only the first; only the second; neither
 SHARES = (1 / 2, 1 / 6, 1 / 6, 1 / 6)
 
@@ -24,11 +29,13 @@ class Sentences(NamedTuple):
 
 @dataclass(frozen=True)
 class Cooccurrence:
-    """Two target words, a common word in every sequence, and irrelevant words (Definition 2.1, Assumption 2.3).
+    """Two target words, a common word in every sequence, and irrelevant words (Definition 2.1, Assumption
+    2.3).
 
-    Type 1 (half of the sequences, positive) has both targets, types 2 and 3 one of them, type 4 none. In the training set
-    the irrelevant words are all `distinct`, as the theory assumes, or drawn with repetition and so `shared`, as in the
-    paper's experiment; the types come in `exact` proportion, or are drawn like the test data's.
+    Type 1 (half of the sequences, positive) has both targets, types 2 and 3 one of them, type 4 none. In the
+    training set the irrelevant words are all `distinct`, as the theory assumes, or drawn with repetition and
+    so `shared`, as in the paper's experiment; the types come in `exact` proportion, or are drawn like the
+    test data's.
 
     Sequences are drawn on the host: a training set is made once, before anything is compiled."""
 
@@ -41,19 +48,27 @@ class Cooccurrence:
     def __post_init__(self):
         say = "cooccurrence: "
         whole = self.counts == "drawn" or self.samples % 6 == 0
-        require(self.samples >= 6 and whole, f"{say}samples must be a multiple of 6, not {self.samples} (set --task.samples)")
+        require(
+            self.samples >= 6 and whole,
+            f"{say}samples must be a multiple of 6, not {self.samples} (set --task.samples)",
+        )
         require(self.length >= 4, f"{say}length must be at least 4, not {self.length} (set --task.length)")
-        require(self.vocabulary > SPECIAL, f"{say}vocabulary must be at least 4, not {self.vocabulary} (set --task.vocabulary)")
+        require(
+            self.vocabulary > SPECIAL,
+            f"{say}vocabulary must be at least 4, not {self.vocabulary} (set --task.vocabulary)",
+        )
         least = SPECIAL + self.slots
         require(
             self.irrelevant == "shared" or self.vocabulary >= least,
-            f"{say}{self.samples} samples of length {self.length} with distinct irrelevant words need a vocabulary of at "
+            f"{say}{self.samples} samples of length {self.length} with distinct irrelevant words need a "
+            "vocabulary of at "
             f"least {least}, not {self.vocabulary} (set --task.vocabulary or --task.irrelevant shared)",
         )
 
     @property
     def slots(self) -> int:
-        """How many irrelevant words a training set can hold: n (L - 7/3) in exact proportion, at most n (L - 1)."""
+        """How many irrelevant words a training set can hold: n (L - 7/3) in exact proportion, at most n (L -
+        1)."""
         if self.counts == "drawn":
             return self.samples * (self.length - 1)
         return int(_irrelevant(self._exact_types(), self.length).sum())
@@ -88,6 +103,7 @@ class Cooccurrence:
 
 
 def _irrelevant(type: np.ndarray, length: int) -> np.ndarray:
-    """Which places hold irrelevant words before shuffling: the common word comes first, then the targets that are there."""
+    """Which places hold irrelevant words before shuffling: the common word comes first, then the targets that
+    are there."""
     place, type = np.arange(length), type[:, None]
     return (place >= 3) | ((place == 2) & (type != 1)) | ((place == 1) & (type == 4))

@@ -1,7 +1,8 @@
 """Finite groups of permutations, and their actions as tables.
 
-A table has a row for every action g and a column for every value y: table[g, y] = g(y). A group is named by its family and
-number (C6, D4, A5, S5, Q8), or is a product of such (C2xS3). It acts on its points, on itself, or on the cosets of a subgroup."""
+A table has a row for every action g and a column for every value y: table[g, y] = g(y). A group is named by
+its family and number (C6, D4, A5, S5, Q8), or is a product of such (C2xS3). It acts on its points, on itself,
+or on the cosets of a subgroup."""
 
 from __future__ import annotations
 
@@ -21,7 +22,8 @@ LARGEST = 1000  # elements; a product table is that many times that many numbers
 
 @dataclass(frozen=True, eq=False)
 class Group:
-    """A group by its elements, permutations [order, points] in lexicographic order: the identity is the first."""
+    """A group by its elements, permutations [order, points] in lexicographic order: the identity is the
+    first."""
 
     elements: np.ndarray
 
@@ -32,10 +34,17 @@ class Group:
     @cached_property
     def products(self) -> np.ndarray:
         """products[a, b] is the number of a b, which does b first."""
-        weights = np.random.default_rng(0).integers(1, 2**40, self.elements.shape[1])  # tell elements apart by one number each
+        weights = np.random.default_rng(0).integers(
+            1, 2**40, self.elements.shape[1]
+        )  # tell elements apart by one number each
         codes = self.elements @ weights
         sorting = np.argsort(codes)
-        return np.stack([sorting[np.searchsorted(codes, a[self.elements] @ weights, sorter=sorting)] for a in self.elements])
+        return np.stack(
+            [
+                sorting[np.searchsorted(codes, a[self.elements] @ weights, sorter=sorting)]
+                for a in self.elements
+            ]
+        )
 
     @cached_property
     def inverses(self) -> np.ndarray:
@@ -85,7 +94,10 @@ def group(name: str) -> Group:
     """The group of a name such as C6, S5 or C2xS3."""
     parts = [_family(part) for part in name.split("x")]
     order = prod(size for size, _ in parts)
-    require(order <= LARGEST, f"group {name}: it has {order} elements, more than the {LARGEST} that fit (set --action.group)")
+    require(
+        order <= LARGEST,
+        f"group {name}: it has {order} elements, more than the {LARGEST} that fit (set --action.group)",
+    )
     elements = parts[0][1]()
     for _, more in parts[1:]:
         elements = _product(elements, more())
@@ -95,7 +107,11 @@ def group(name: str) -> Group:
 def _family(name: str):
     """Order of a group, and how to list its elements."""
     found = re.fullmatch(r"([CDASQ])(\d{1,4})", name)
-    require(found is not None, f"unknown group {name!r}: there are C6, D4, A5, S5, Q8 and the like, and products such as C2xS3 (set --action.group)")
+    require(
+        found is not None,
+        f"unknown group {name!r}: there are C6, D4, A5, S5, Q8 and the like, and products such as C2xS3 (set "
+        "--action.group)",
+    )
     family, n = found[1], int(found[2])
     least = {"C": 1, "D": 3, "A": 3, "S": 2, "Q": 8}[family]
     require(n >= least, f"group {name}: {family} has a number of {least} or more (set --action.group)")
@@ -135,12 +151,19 @@ def _cycles(text: str, points: int) -> list[np.ndarray]:
     generators = []
     for word in text.split(","):
         shaped = re.fullmatch(r"(\(\s*(\d+(\s+\d+)*)?\s*\))+", word.strip())
-        require(shaped is not None, f"subgroup {text!r}: write generators as cycles, such as (0 1)(2 3), (0 2)(1 3) (set --action.subgroup)")
+        require(
+            shaped is not None,
+            f"subgroup {text!r}: write generators as cycles, such as (0 1)(2 3), (0 2)(1 3) (set "
+            "--action.subgroup)",
+        )
         permutation = np.arange(points)
         for cycle in re.findall(r"\(([\s\d]*)\)", word):
             places = [int(place) for place in cycle.split()]
-            require(len(set(places)) == len(places) and all(p < points for p in places),
-                    f"subgroup {text!r}: a cycle has different points below {points}, not ({cycle}) (set --action.subgroup)")  # fmt: skip
+            require(
+                len(set(places)) == len(places) and all(p < points for p in places),
+                f"subgroup {text!r}: a cycle has different points below {points}, not ({cycle}) (set "
+                "--action.subgroup)",
+            )
             moved = np.arange(points)
             moved[places] = np.roll(places, -1)
             permutation = moved[permutation]
@@ -155,13 +178,17 @@ class Action:
     group: str = "C6"
     on: Literal["points", "itself", "cosets"] = "points"
     subgroup: str = ""  # for `cosets`: generators as cycles of the group's points, (0 1)(2 3), (0 2)(1 3)
-    table: str = ""  # instead of all that: where each action sends 0, 1, 2, …, one action after another: "0 1 2, 1 2 0, 2 0 1"
+    # instead of all that: where each action sends 0, 1, 2, …, one action after another: "0 1 2, 1 2 0, 2 0 1"
+    table: str = ""
 
     def __post_init__(self):
         if self.table:
             check_action(_rows(self.table))
         else:
-            require(not self.subgroup or self.on == "cosets", f"action: a subgroup {self.subgroup!r} is for cosets only (set --action.on cosets)")
+            require(
+                not self.subgroup or self.on == "cosets",
+                f"action: a subgroup {self.subgroup!r} is for cosets only (set --action.on cosets)",
+            )
             self.maps()
 
     def maps(self) -> np.ndarray:
@@ -199,7 +226,11 @@ class Action:
     def __str__(self) -> str:
         if self.table:
             return f"table of {self.actions} by {self.values}"
-        return self.group if self.on == "points" else f"{self.group} on {'itself' if self.on == 'itself' else f'{self.values} cosets'}"
+        return (
+            self.group
+            if self.on == "points"
+            else f"{self.group} on {'itself' if self.on == 'itself' else f'{self.values} cosets'}"
+        )
 
 
 @cache
@@ -209,18 +240,36 @@ def _maps(action: Action) -> np.ndarray:
     acting = group(action.group)
     if action.on == "points":
         return acting.elements
-    generators = _cycles(action.subgroup, acting.elements.shape[1]) if action.on == "cosets" and action.subgroup else []
+    generators = (
+        _cycles(action.subgroup, acting.elements.shape[1])
+        if action.on == "cosets" and action.subgroup
+        else []
+    )
     numbers = [acting.number(generator) for generator in generators]
-    require(-1 not in numbers, f"subgroup {action.subgroup!r}: not all of it is in {action.group}, which it must divide (set --action.subgroup)")
-    require(action.on == "itself" or generators, "action: cosets need a subgroup, such as (0 1) (set --action.subgroup)")
+    require(
+        -1 not in numbers,
+        f"subgroup {action.subgroup!r}: not all of it is in {action.group}, which it must divide (set "
+        "--action.subgroup)",
+    )
+    require(
+        action.on == "itself" or generators,
+        "action: cosets need a subgroup, such as (0 1) (set --action.subgroup)",
+    )
     return acting.on_cosets(acting.subgroup(np.array(numbers, int)))
 
 
 def _rows(table: str) -> np.ndarray:
     """A table from its text; check_action says what is wrong with it."""
     rows = [row.split() for row in table.split(",")]
-    require(all(number.isdigit() for row in rows for number in row), f"action: a table is whole numbers, actions apart by commas, not {table!r} (set --action.table)")
-    return np.array([[int(number) for number in row] for row in rows], dtype=object) if len({len(row) for row in rows}) == 1 else np.array(rows, dtype=object)
+    require(
+        all(number.isdigit() for row in rows for number in row),
+        f"action: a table is whole numbers, actions apart by commas, not {table!r} (set --action.table)",
+    )
+    return (
+        np.array([[int(number) for number in row] for row in rows], dtype=object)
+        if len({len(row) for row in rows}) == 1
+        else np.array(rows, dtype=object)
+    )
 
 
 def fibres(table: np.ndarray) -> np.ndarray:
@@ -229,15 +278,33 @@ def fibres(table: np.ndarray) -> np.ndarray:
 
 
 def check_action(table: np.ndarray) -> None:
-    """Refuse a table that is not a group acting: every row a permutation of the values, the identity among them, products too."""
-    require(table.ndim == 2 and table.size > 0, "action: a table has rows of the same length, one for each action (set --action.table)")
+    """Refuse a table that is not a group acting: every row a permutation of the values, the identity among
+    them, products too."""
+    require(
+        table.ndim == 2 and table.size > 0,
+        "action: a table has rows of the same length, one for each action (set --action.table)",
+    )
     values = list(range(table.shape[1]))
     for number, row in enumerate(table.tolist()):
-        require(sorted(row) == values, f"action: row {number} of the table, {row}, is not a permutation of {values[0]} to {values[-1]} (set --action.table)")
+        require(
+            sorted(row) == values,
+            f"action: row {number} of the table, {row}, is not a permutation of {values[0]} to {values[-1]} "
+            "(set --action.table)",
+        )
     rows = {tuple(row) for row in table.tolist()}
-    require(tuple(values) in rows, "action: the table lacks the identity, so it is no group (set --action.table)")
-    require(len(rows) <= LARGEST, f"action: the table has {len(rows)} different rows, more than the {LARGEST} that fit (set --action.table)")
+    require(
+        tuple(values) in rows, "action: the table lacks the identity, so it is no group (set --action.table)"
+    )
+    require(
+        len(rows) <= LARGEST,
+        f"action: the table has {len(rows)} different rows, more than the {LARGEST} that fit (set "
+        "--action.table)",
+    )
     for first in rows:
         for second in rows:
             product = tuple(first[y] for y in second)
-            require(product in rows, f"action: the table lacks {list(product)}, the product of {list(first)} and {list(second)} (set --action.table)")
+            require(
+                product in rows,
+                f"action: the table lacks {list(product)}, the product of {list(first)} and {list(second)} "
+                "(set --action.table)",
+            )

@@ -1,7 +1,8 @@
 """LEGO: track a state through a chain of actions, written as clauses over variables.
 
-A sentence has predicates x_l = g_l(x_{l-1}) for l = 1..L and answers x_l = y_l for l = 0..L. The values follow: y_l = g_l(y_{l-1}).
-To answer x_l one needs two clauses: predicate l for the action and answer l - 1 for the value (Definitions 2.2 and 3.1)."""
+A sentence has predicates x_l = g_l(x_{l-1}) for l = 1..L and answers x_l = y_l for l = 0..L. The values
+follow: y_l = g_l(y_{l-1}). To answer x_l one needs two clauses: predicate l for the action and answer l - 1
+for the value (Definitions 2.2 and 3.1)."""
 
 from __future__ import annotations
 
@@ -21,8 +22,9 @@ MOST_VARIABLES = 10**6
 
 
 class Sentences(NamedTuple):
-    """Sentences by what varies in them. Predicate l reads variables[l], actions[l - 1], variables[l - 1]; answer l reads answered[l],
-    values[l]. A true answer names the variable that its predicate does; one that a model wrote may not."""
+    """Sentences by what varies in them. Predicate l reads variables[l], actions[l - 1], variables[l - 1];
+    answer l reads answered[l], values[l]. A true answer names the variable that its predicate does; one that
+    a model wrote may not."""
 
     variables: Int[Array, "batch answers"]
     actions: Int[Array, "batch length"]
@@ -42,15 +44,24 @@ class Lego:
     variables: int = 180
 
     def __post_init__(self):
-        require(2 <= self.variables <= MOST_VARIABLES, f"lego: variables must lie between 2 and {MOST_VARIABLES}, not {self.variables} (set --task.variables)")
+        require(
+            2 <= self.variables <= MOST_VARIABLES,
+            f"lego: variables must lie between 2 and {MOST_VARIABLES}, not {self.variables} (set "
+            "--task.variables)",
+        )
 
     def check_length(self, length: int) -> None:
         """Refuse a chain that has more variables than there are."""
         most = self.variables - 1
-        require(1 <= length <= most, f"lego: a chain of {self.variables} variables has a length between 1 and {most}, not {length} (set --task.variables)")
+        require(
+            1 <= length <= most,
+            f"lego: a chain of {self.variables} variables has a length between 1 and {most}, not {length} "
+            "(set --task.variables)",
+        )
 
     def depends_on(self, length: int, order: np.ndarray | None = None) -> np.ndarray:
-        """The places of the two clauses that each answer 1..L needs, [length, 2]: its predicate's, wherever it stands, and that of the answer before.
+        """The places of the two clauses that each answer 1..L needs, [length, 2]: its predicate's, wherever
+        it stands, and that of the answer before.
 
         Predicates come first, in order unless `order` says which stands where."""
         places = np.arange(length) if order is None else np.argsort(order)
@@ -64,11 +75,15 @@ class Lego:
         actions = jax.random.randint(of_actions, (batch, length), 0, self.action.actions, jnp.int32)
         first = jax.random.randint(of_values, (batch,), 0, self.action.values, jnp.int32)
         drawn = variables, actions, follow(jnp.asarray(self.action.maps(), jnp.int32), first, actions)
-        variables, actions, values = jax.lax.optimization_barrier(drawn)  # or XLA draws them again wherever they are read
+        variables, actions, values = jax.lax.optimization_barrier(
+            drawn
+        )  # or XLA draws them again wherever they are read
         return Sentences(variables, actions, variables, values)
 
 
-def follow(table: Int[Array, "actions values"], first: Int[Array, " batch"], actions: Int[Array, "batch length"]) -> Int[Array, "batch answers"]:
+def follow(
+    table: Int[Array, "actions values"], first: Int[Array, " batch"], actions: Int[Array, "batch length"]
+) -> Int[Array, "batch answers"]:
     """The values that actions lead to, the first one included."""
 
     def step(value, action):

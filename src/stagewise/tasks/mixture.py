@@ -34,17 +34,22 @@ class Samples(NamedTuple):
 class Mixture:
     """K groups, each with a group signal c_k and a class signal v_k (Definition 2.1).
 
-    A sample holds c_k, y v_k and length-2 noise tokens, each a signed class signal of another group; its label is y.
-    Samples whose signs all agree are `consistent` and need no attention; in `conflicting` ones every noise token
-    votes against the label, and only the pairing of c_k with v_k tells which vote counts."""
+    A sample holds c_k, y v_k and length-2 noise tokens, each a signed class signal of another group; its
+    label is y. Samples whose signs all agree are `consistent` and need no attention; in `conflicting` ones
+    every noise token votes against the label, and only the pairing of c_k with v_k tells which vote
+    counts."""
 
     groups: int = 2
     length: int = 3
     dimension: int | None = None  # of the space the signals live in; None is the least possible, 2 * groups
 
     def __post_init__(self):
-        require(self.groups >= 2, f"mixture: groups must be at least 2, not {self.groups} (set --task.groups)")
-        require(self.length >= 3, f"mixture: length must be at least 3, not {self.length} (set --task.length)")
+        require(
+            self.groups >= 2, f"mixture: groups must be at least 2, not {self.groups} (set --task.groups)"
+        )
+        require(
+            self.length >= 3, f"mixture: length must be at least 3, not {self.length} (set --task.length)"
+        )
         if self.dimension is not None:
             require(
                 self.dimension >= 2 * self.groups,

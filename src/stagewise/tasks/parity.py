@@ -26,11 +26,13 @@ class Batch(NamedTuple):
 
 @dataclass(frozen=True)
 class Parity:
-    """The parity of k secret ones among n bits. With a chain of thought every partial sum is an answer of its own.
+    """The parity of k secret ones among n bits. With a chain of thought every partial sum is an answer of its
+    own.
 
-    In the `paper` format a sequence is the bits, a separator 0, and the answers; in the `code` format, as the authors released
-    it, there is no separator without a chain of thought, and with one the separator is an answer too, which is always 0.
-    Places count from 0; the secret is an ordered set among the first n - 1 bits (all n if k = n)."""
+    In the `paper` format a sequence is the bits, a separator 0, and the answers; in the `code` format, as the
+    authors released it, there is no separator without a chain of thought, and with one the separator is an
+    answer too, which is always 0. Places count from 0; the secret is an ordered set among the first n - 1
+    bits (all n if k = n)."""
 
     bits: int = 30
     secret_size: int = 3
@@ -41,10 +43,14 @@ class Parity:
 
     def __post_init__(self):
         say = "parity: "
-        require(1 <= self.bits <= 4096, f"{say}bits must lie between 1 and 4096, not {self.bits} (set --task.bits)")
+        require(
+            1 <= self.bits <= 4096,
+            f"{say}bits must lie between 1 and 4096, not {self.bits} (set --task.bits)",
+        )
         require(
             1 <= self.secret_size <= self.bits,
-            f"{say}secret_size must lie between 1 and the {self.bits} bits, not {self.secret_size} (set --task.secret_size)",
+            f"{say}secret_size must lie between 1 and the {self.bits} bits, not {self.secret_size} (set "
+            "--task.secret_size)",
         )
         if self.secret:
             self.check_secret(np.array(self.secret))
@@ -74,23 +80,38 @@ class Parity:
     def check_secret(self, secret: np.ndarray) -> None:
         """Refuse a secret that is not k different places among the bits."""
         places = [int(place) for place in np.ravel(secret)]
-        require(len(places) == self.secret_size, f"parity: the secret must have {self.secret_size} places, not {len(places)} (set --task.secret_size)")
+        require(
+            len(places) == self.secret_size,
+            f"parity: the secret must have {self.secret_size} places, not {len(places)} (set "
+            "--task.secret_size)",
+        )
         require(len(set(places)) == len(places), f"parity: the secret names a place twice: {places}")
-        require(all(0 <= p < self.bits for p in places), f"parity: the secret must lie between 0 and {self.bits - 1}, not {places} (set --task.secret)")
+        require(
+            all(0 <= p < self.bits for p in places),
+            f"parity: the secret must lie between 0 and {self.bits - 1}, not {places} (set --task.secret)",
+        )
 
-    def inputs(self, rng: np.random.Generator, training: int, validation: int = 2048) -> tuple[np.ndarray, np.ndarray]:
+    def inputs(
+        self, rng: np.random.Generator, training: int, validation: int = 2048
+    ) -> tuple[np.ndarray, np.ndarray]:
         """Training and validation inputs [count, bits] that have none in common.
 
-        Up to 20 bits they are parts of the shuffled cube, up to 50 different inputs drawn at random, beyond simply random."""
+        Up to 20 bits they are parts of the shuffled cube, up to 50 different inputs drawn at random, beyond
+        simply random."""
         if self.bits > MOST_BITS_TO_LIST:
             drawn = rng.integers(0, 2, (training + validation, self.bits), dtype=np.int8)
         else:
             there = 2**self.bits
             require(
                 training + validation <= there,
-                f"parity: {training} training and {validation} validation inputs are more than the {there} that {self.bits} bits have",
+                f"parity: {training} training and {validation} validation inputs are more than the {there} "
+                f"that {self.bits} bits have",
             )
-            codes = rng.permutation(there) if self.bits <= MOST_BITS_TO_ENUMERATE else _different(rng, there, training + validation)
+            codes = (
+                rng.permutation(there)
+                if self.bits <= MOST_BITS_TO_ENUMERATE
+                else _different(rng, there, training + validation)
+            )
             drawn = ((codes[: training + validation, None] >> np.arange(self.bits)) & 1).astype(np.int8)
         return drawn[:training], drawn[training:]
 
@@ -109,7 +130,8 @@ class Parity:
         return marks if self.separated else np.concatenate([np.zeros_like(marks[:, :1]), marks], 1)
 
     def depends_on(self, secret: np.ndarray) -> np.ndarray:
-        """Which bits each answer needs besides the answers before it, [bits, answers]: what attention ought to find."""
+        """Which bits each answer needs besides the answers before it, [bits, answers]: what attention ought
+        to find."""
         sums = self.sums(secret)
         return np.abs(np.diff(sums, axis=1, prepend=0))
 
@@ -118,8 +140,11 @@ class Parity:
         return spell(jnp.asarray(inputs), jnp.asarray(self.sums(secret)), self.separated)
 
 
-def spell(inputs: Integer[Array, "batch bits"], sums: Integer[Array, "bits answers"], separated: bool) -> Batch:
-    """Sequences whose answers are parities of marked bits: every answer but the last is read on. Sums may differ from lane to lane."""
+def spell(
+    inputs: Integer[Array, "batch bits"], sums: Integer[Array, "bits answers"], separated: bool
+) -> Batch:
+    """Sequences whose answers are parities of marked bits: every answer but the last is read on. Sums may
+    differ from lane to lane."""
     labels = jnp.matmul(inputs.astype(jnp.float32), sums.astype(jnp.float32)).astype(jnp.int32) % 2
     separator = [jnp.zeros((len(inputs), 1), jnp.int32)] if separated else []
     return Batch(jnp.concatenate([inputs.astype(jnp.int32), *separator, labels[:, :-1]], 1), labels)

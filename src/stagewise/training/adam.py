@@ -18,7 +18,9 @@ def begin(weights: Weights) -> AdamState:
     return {"count": np.zeros((), np.int32), "mean": zeros, "square": dict(zeros)}
 
 
-def step(weights: Weights, gradients: Weights, state: AdamState, rate: Float[Array, ""], clip: float) -> tuple[Weights, AdamState]:
+def step(
+    weights: Weights, gradients: Weights, state: AdamState, rate: Float[Array, ""], clip: float
+) -> tuple[Weights, AdamState]:
     """One step of Adam (0.9, 0.999, 1e-8, no weight decay), after scaling gradients down to norm `clip`."""
     gradients, _ = optax.clip_by_global_norm(clip).update(gradients, optax.EmptyState())
     before = optax.ScaleByAdamState(state["count"], state["mean"], state["square"])
@@ -32,6 +34,9 @@ def linear_decay(rate: Float[Array, ""], step: Int[Array, ""], steps: Float[Arra
     return rate * jnp.clip(1 - step / steps, 0, 1)
 
 
-def cosine_decay(rate: Float[Array, ""], last: Float[Array, ""], step: Int[Array, ""], steps: Float[Array, ""]) -> Float[Array, ""]:
-    """The learning rate of a step when it falls from `rate` to `last` along half a wave over so many steps."""
+def cosine_decay(
+    rate: Float[Array, ""], last: Float[Array, ""], step: Int[Array, ""], steps: Float[Array, ""]
+) -> Float[Array, ""]:
+    """The learning rate of a step when it falls from `rate` to `last` along half a wave over so many
+    steps."""
     return last + (rate - last) * (1 + jnp.cos(jnp.pi * jnp.clip(step / steps, 0, 1))) / 2

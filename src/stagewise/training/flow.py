@@ -1,6 +1,7 @@
 """Gradient flow in stages: an adaptive solver follows the flow until each stage's event.
 
-All stages of all lanes are one compiled solve: what moves, on which samples, and what ends the stage are arguments."""
+All stages of all lanes are one compiled solve: what moves, on which samples, and what ends the stage are
+arguments."""
 
 from __future__ import annotations
 
@@ -47,7 +48,8 @@ def begin(weights: dict[str, np.ndarray], numbers: dict[str, np.ndarray], stages
 
 @dataclass(frozen=True)
 class Flow(Program):
-    """A motion through its stages; a chunk is a stage, recorded at some of the solver's own steps, its start and its end.
+    """A motion through its stages; a chunk is a stage, recorded at some of the solver's own steps, its start
+    and its end.
 
     The solver steps finely where things happen, so records are dense there; every seed has its own times."""
 
@@ -57,12 +59,17 @@ class Flow(Program):
     relative_tolerance: float = 1e-8
     absolute_tolerance: float = 1e-12
     max_solver_steps: int = 512
-    stiff: bool = False  # lanes in turn by an implicit solver, see `stiff.py`; `max_solver_steps` then counts evaluations
-    one_by_one: bool = False  # lanes in turn, not side by side: faster where a lane's state fills the processor's cache
+    # lanes in turn by an implicit solver, see `stiff.py`; `max_solver_steps` then counts evaluations
+    stiff: bool = False
+    one_by_one: bool = (
+        False  # lanes in turn, not side by side: faster where a lane's state fills the processor's cache
+    )
 
     @property
     def most_lanes(self) -> int:
-        return 16 if self.one_by_one or self.stiff else 256  # a chunk of lanes in turn should not take long: it is what a stop has to wait for
+        return (
+            16 if self.one_by_one or self.stiff else 256
+        )  # a chunk of lanes in turn should not take long: it is what a stop has to wait for
 
     @property
     def chunks(self) -> int:
@@ -76,7 +83,10 @@ class Flow(Program):
         stage = self.stages[chunk]
         state = jax.tree.map(np.asarray, state)
         weights, numbers, lanes = state["weights"], state["numbers"], len(state["time"])
-        require(set(stage.moves) <= set(weights), f"stage {stage.name}: {stage.moves} are not all weights of the model")
+        require(
+            set(stage.moves) <= set(weights),
+            f"stage {stage.name}: {stage.moves} are not all weights of the model",
+        )
         moves = {name: float(name in stage.moves) for name in weights}
         watched = jax.eval_shape(self.motion.watched, *jax.tree.map(lambda leaf: leaf[0], (weights, numbers)))
         require(stage.until.quantity in watched, f"stage {stage.name}: {stage.until.quantity} is not watched")
@@ -85,8 +95,13 @@ class Flow(Program):
         threshold = numbers[reaches] if isinstance(reaches, str) else np.full(lanes, float(reaches))
         ready = (state["outcome"][:, chunk - 1] == EVENT) if chunk else np.ones(lanes, bool)
         sign = 1.0 if stage.until.rising else -1.0
-        fixed = (moves, self.motion.samples(stage.samples), chosen, sign,
-                 (self.relative_tolerance, self.absolute_tolerance))  # fmt: skip
+        fixed = (
+            moves,
+            self.motion.samples(stage.samples),
+            chosen,
+            sign,
+            (self.relative_tolerance, self.absolute_tolerance),
+        )
         limits = np.where(ready, stage.limit, 0.0)
         static = (self.motion, self.records_per_stage, self.max_solver_steps)
         by_lane = (weights, numbers, sign * threshold, limits)
@@ -95,7 +110,10 @@ class Flow(Program):
             solved = [stiff.solve(*static, fixed, *lane) for lane in lane_by_lane]
             solved = jax.tree.map(lambda *parts: np.stack(parts), *solved)
         elif self.one_by_one:
-            solved = [_solve(*static, fixed, *jax.tree.map(lambda leaf: leaf[lane : lane + 1], by_lane)) for lane in range(lanes)]
+            solved = [
+                _solve(*static, fixed, *jax.tree.map(lambda leaf: leaf[lane : lane + 1], by_lane))
+                for lane in range(lanes)
+            ]
             solved = jax.tree.map(lambda *parts: np.concatenate(parts), *solved)
         else:
             solved = _solve(*static, fixed, *by_lane)
@@ -104,7 +122,10 @@ class Flow(Program):
         time = state["time"] + duration
         records = records | {"time": state["time"][:, None] + times}
         told = {"ended": np.where(outcome == EVENT, time, np.nan), "outcome": outcome, "solver_steps": taken}
-        by_stage = {name: np.where(np.arange(len(self.stages)) == chunk, told[name][:, None], state[name]) for name in BY_STAGE}
+        by_stage = {
+            name: np.where(np.arange(len(self.stages)) == chunk, told[name][:, None], state[name])
+            for name in BY_STAGE
+        }
         return state | {"weights": final, "time": time} | by_stage, records
 
     def finished(self, state: State) -> bool:
@@ -129,7 +150,8 @@ class Flow(Program):
 
 @partial(jax.jit, static_argnums=(0, 1, 2))
 def _solve(motion, records, max_steps, fixed, weights, numbers, threshold, limit):
-    """One stage of all lanes, until its event or its limit: weights, duration, outcome, solver steps, times and records."""
+    """One stage of all lanes, until its event or its limit: weights, duration, outcome, solver steps, times
+    and records."""
     moves, samples, chosen, sign, (relative, absolute) = fixed
 
     def lane(weights, numbers, threshold, limit):
@@ -146,23 +168,36 @@ def _solve(motion, records, max_steps, fixed, weights, numbers, threshold, limit
         shapes = jax.eval_shape(motion.measure, weights, numbers)
         unpack = ravel_pytree(jax.tree.map(lambda leaf: jnp.zeros(leaf.shape, leaf.dtype), shapes))[1]
 
-        def measure(weights):  # one vector, for which the solver's loop needs one buffer: a quarter less to compile
+        def measure(
+            weights,
+        ):  # one vector, for which the solver's loop needs one buffer: a quarter less to compile
             return ravel_pytree(motion.measure(weights, numbers))[0]
 
         every_step = diffrax.SubSaveAt(steps=1, fn=lambda t, y, args: measure(y))
         solution = diffrax.diffeqsolve(
-            diffrax.ODETerm(field), diffrax.Tsit5(), t0=0.0, t1=end, dt0=None, y0=weights,
+            diffrax.ODETerm(field),
+            diffrax.Tsit5(),
+            t0=0.0,
+            t1=end,
+            dt0=None,
+            y0=weights,
             stepsize_controller=diffrax.PIDController(rtol=relative, atol=absolute),
-            saveat=diffrax.SaveAt(subs=[every_step, diffrax.SubSaveAt(t1=True)]), max_steps=max_steps, throw=False,
-            event=diffrax.Event(lambda t, y, args, **_: distance(y), optimistix.Newton(rtol=1e-12, atol=1e-12)),
-        )  # fmt: skip
+            saveat=diffrax.SaveAt(subs=[every_step, diffrax.SubSaveAt(t1=True)]),
+            max_steps=max_steps,
+            throw=False,
+            event=diffrax.Event(
+                lambda t, y, args, **_: distance(y), optimistix.Newton(rtol=1e-12, atol=1e-12)
+            ),
+        )
         still = ~runs | (limit == 0)
         (step_times, (stop,)), (along, final) = solution.ts, solution.ys
         final = jax.tree.map(lambda new, old: jnp.where(still, old, new[0]), final, weights)
         duration = jnp.where(still, 0.0, stop)
         finite = jnp.all(jnp.array([jnp.all(jnp.isfinite(leaf)) for leaf in jax.tree.leaves(final)]))
         result = solution.result
-        passed = (result == diffrax.RESULTS.event_occurred) | (distance(final) >= 0)  # the event's own time may not be found within a rough step
+        passed = (result == diffrax.RESULTS.event_occurred) | (
+            distance(final) >= 0
+        )  # the event's own time may not be found within a rough step
         outcome = jnp.select(
             [~jnp.isfinite(distance(weights)), ~runs, ~finite, passed, result == diffrax.RESULTS.successful],
             [NOT_FINITE, EVENT, NOT_FINITE, EVENT, TIME_RAN_OUT],

@@ -12,7 +12,8 @@ from stagewise.training.program import Program, Records, State
 
 
 class Turn(Rule):
-    """A rule that takes over weights from another. What the rules of one program measure has the same names and shapes."""
+    """A rule that takes over weights from another. What the rules of one program measure has the same names
+    and shapes."""
 
     @abstractmethod
     def enter(self, state: State) -> State:
@@ -21,7 +22,8 @@ class Turn(Rule):
 
 @dataclass(frozen=True)
 class InTurn(Program):
-    """Trainings that follow each other; `step` counts through, and so does every random stream. Turns by equal rules share one compilation."""
+    """Trainings that follow each other; `step` counts through, and so does every random stream. Turns by
+    equal rules share one compilation."""
 
     names: tuple[str, ...]
     turns: tuple[Training, ...]

@@ -1,8 +1,8 @@
 """Discrete training: steps are scanned, lanes are vmapped, records come on a schedule.
 
 One compilation serves every schedule: a chunk is a scan over a fixed number of records, and between two
-records runs a loop whose length is an argument. The last chunk is padded with gaps of no steps. Where one lane fills the
-machine, lanes follow one another (`one_by_one`), and one that is done costs nothing more."""
+records runs a loop whose length is an argument. The last chunk is padded with gaps of no steps. Where one
+lane fills the machine, lanes follow one another (`one_by_one`), and one that is done costs nothing more."""
 
 from __future__ import annotations
 
@@ -27,7 +27,8 @@ OUTCOMES = ("diverged_at", "done_at")
 
 
 class Rule(ABC):
-    """How one lane moves and what is measured on it. A frozen dataclass: equal rules share one compilation."""
+    """How one lane moves and what is measured on it. A frozen dataclass: equal rules share one
+    compilation."""
 
     @abstractmethod
     def step(self, weights: Any, numbers: dict[str, Array], key: Key[Array, ""]) -> Any:
@@ -114,7 +115,9 @@ class Training(Program):
 
     def outcomes(self, state: State) -> Records:
         ends = [self.rule.ends(lane["weights"], lane["numbers"]) for lane in _lanes(state)]
-        return {name: np.asarray(state[name]) for name in OUTCOMES} | {name: np.stack([one[name] for one in ends]) for name in ends[0]}
+        return {name: np.asarray(state[name]) for name in OUTCOMES} | {
+            name: np.stack([one[name] for one in ends]) for name in ends[0]
+        }
 
     def final(self, state: State) -> State:
         return self.rule.final(state)
@@ -163,8 +166,8 @@ _compiled: set[Rule] = set()
 
 
 def _advance_one_by_one(rule: Rule, state: State, gaps: np.ndarray) -> tuple[State, dict[str, np.ndarray]]:
-    """The same for lanes that follow one another, one on each of XLA's threads. `last` is what was recorded last: a lane that is
-    done repeats it."""
+    """The same for lanes that follow one another, one on each of XLA's threads. `last` is what was recorded
+    last: a lane that is done repeats it."""
 
     def advance(lane: State):
         if "last" not in lane:
@@ -179,7 +182,9 @@ def _advance_one_by_one(rule: Rule, state: State, gaps: np.ndarray) -> tuple[Sta
     with ThreadPoolExecutor(threads.count()) as pool:
         moved += pool.map(advance, lanes)
     states, records = zip(*moved)
-    return jax.tree.map(lambda *leaves: np.stack(leaves), *states), jax.tree.map(lambda *leaves: np.stack(leaves, 1), *records)
+    return jax.tree.map(lambda *leaves: np.stack(leaves), *states), jax.tree.map(
+        lambda *leaves: np.stack(leaves, 1), *records
+    )
 
 
 def _lanes(state: State) -> Iterator[State]:
@@ -196,9 +201,14 @@ def _advance_lane(rule: Rule, state: State, gaps: Int[Array, " record"]) -> tupl
 
     def train_and_measure(state, gap):
         state = lax.fori_loop(0, gap, step, state)
-        measured = rule.measure(state["weights"], state["numbers"], jax.random.fold_in(evaluation_key, state["step"]))
+        measured = rule.measure(
+            state["weights"], state["numbers"], jax.random.fold_in(evaluation_key, state["step"])
+        )
         broken, done = ~_all_finite(state["weights"]), rule.stops and rule.done(measured, state["numbers"])
-        ended = {"diverged_at": _first(state["diverged_at"], broken, state["step"]), "done_at": _first(state["done_at"], done, state["step"])}
+        ended = {
+            "diverged_at": _first(state["diverged_at"], broken, state["step"]),
+            "done_at": _first(state["done_at"], done, state["step"]),
+        }
         return state | ended | {"last": measured}
 
     def record(state, gap):

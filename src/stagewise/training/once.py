@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from typing import Any, Callable
+from typing import Any
 
 import numpy as np
 
@@ -14,7 +15,8 @@ from stagewise.training.program import Program, State
 
 @dataclass(frozen=True)
 class Once(Program):
-    """A function of settings and a seed that returns named arrays, with their dimensions and the labels along them."""
+    """A function of settings and a seed that returns named arrays, with their dimensions and the labels along
+    them."""
 
     measure: Callable[[Any, int], dict[str, Any]]
     settings: Any
@@ -26,7 +28,9 @@ class Once(Program):
     def advance(self, state: State, chunk: int):
         with ThreadPoolExecutor(threads.count()) as pool:
             found = list(pool.map(lambda seed: self.measure(self.settings, int(seed)), state["seed"]))
-        return state, {name: np.stack([np.asarray(one[name], float) for one in found])[:, None] for name in self.dims}
+        return state, {
+            name: np.stack([np.asarray(one[name], float) for one in found])[:, None] for name in self.dims
+        }
 
     def finished(self, state: State) -> bool:
         return False
@@ -38,7 +42,9 @@ class Once(Program):
         return "measuring", 0
 
     def labels(self):
-        return {"step": (("record",), np.zeros(1, int))} | {name: ((name,), np.array(values)) for name, values in self.along}
+        return {"step": (("record",), np.zeros(1, int))} | {
+            name: ((name,), np.array(values)) for name, values in self.along
+        }
 
     @property
     def dims(self):

@@ -18,7 +18,8 @@ Records = dict[str, np.ndarray]  # name -> array of shape (lane, record, ...)
 
 
 class Program(ABC):
-    """A frozen dataclass of everything that is compiled in; whatever may differ between lanes lives in the state."""
+    """A frozen dataclass of everything that is compiled in; whatever may differ between lanes lives in the
+    state."""
 
     most_lanes = 256
     """How many lanes are worth running together."""
@@ -31,7 +32,8 @@ class Program(ABC):
     @property
     @abstractmethod
     def records(self) -> int:
-        """Number of records of a full run; one that is done earlier repeats its last, which no longer changes."""
+        """Number of records of a full run; one that is done earlier repeats its last, which no longer
+        changes."""
 
     @abstractmethod
     def advance(self, state: State, chunk: int) -> tuple[State, Records]:
@@ -51,7 +53,8 @@ class Program(ABC):
 
     @abstractmethod
     def describe(self, chunk: int) -> tuple[str, int]:
-        """The stage that a chunk belongs to, and how many steps it takes a lane (0 where a solver decides)."""
+        """The stage that a chunk belongs to, and how many steps it takes a lane (0 where a solver
+        decides)."""
 
     @abstractmethod
     def labels(self) -> dict[str, tuple[tuple[str, ...], np.ndarray]]:

@@ -1,4 +1,5 @@
-"""Stages of training: which weights move, on which samples, until which event; and discrete training through them.
+"""Stages of training: which weights move, on which samples, until which event; and discrete training through
+them.
 
 Gradient flow through stages is in `flow.py`; the same stages serve both."""
 
@@ -13,7 +14,6 @@ import numpy as np
 from jaxtyping import Array, Float, Key
 
 from stagewise.training.loop import NEVER, Rule
-
 
 EVENT, TIME_RAN_OUT, GAVE_UP, NOT_FINITE, NOT_RUN = range(5)
 OUTCOMES = ("event", "time ran out", "solver gave up", "not finite", "not run")
@@ -33,7 +33,8 @@ class Until:
 
 @dataclass(frozen=True)
 class Stage:
-    """One stage. `limit` is the longest it may last, in time or in steps: reaching it without the event is reported as such."""
+    """One stage. `limit` is the longest it may last, in time or in steps: reaching it without the event is
+    reported as such."""
 
     name: str
     moves: tuple[str, ...]
@@ -43,7 +44,8 @@ class Stage:
 
 
 class System(ABC):
-    """What stages act on: one lane's named weights, what is measured and watched on them, and its kinds of samples."""
+    """What stages act on: one lane's named weights, what is measured and watched on them, and its kinds of
+    samples."""
 
     @abstractmethod
     def measure(self, weights: dict[str, Array], numbers: dict[str, Array]) -> dict[str, Array]:
@@ -72,17 +74,25 @@ class StagedStep(System):
     """A system that moves by steps."""
 
     @abstractmethod
-    def descend(self, weights: dict[str, Array], numbers: dict[str, Array], key: Key[Array, ""],
-                moves: dict[str, Float[Array, ""]], samples: Float[Array, " n"]) -> dict[str, Array]:  # fmt: skip
-        """One step on the weighted samples; `moves` is 1 for the weights that the stage trains and 0 for the rest."""
+    def descend(
+        self,
+        weights: dict[str, Array],
+        numbers: dict[str, Array],
+        key: Key[Array, ""],
+        moves: dict[str, Float[Array, ""]],
+        samples: Float[Array, " n"],
+    ) -> dict[str, Array]:
+        """One step on the weighted samples; `moves` is 1 for the weights that the stage trains and 0 for the
+        rest."""
 
 
 @dataclass(frozen=True)
 class Staged(Rule):
-    """Discrete training through stages, each lane in its own: a lane goes on when its event happens, and rests after the last
-    stage or after one whose limit of steps ran out.
+    """Discrete training through stages, each lane in its own: a lane goes on when its event happens, and
+    rests after the last stage or after one whose limit of steps ran out.
 
-    Records hold `stage` (how many stages are behind), `outcome` of each, and `ended_at`, the step of its event."""
+    Records hold `stage` (how many stages are behind), `outcome` of each, and `ended_at`, the step of its
+    event."""
 
     steps: StagedStep
     stages: tuple[Stage, ...]
@@ -91,17 +101,33 @@ class Staged(Rule):
     def begin(self, weights: dict[str, np.ndarray]) -> dict[str, Any]:
         """The weights of all lanes together with where each lane is."""
         lanes, stages = len(next(iter(weights.values()))), len(self.stages)
-        return {"weights": weights, "stage": np.zeros(lanes, int), "taken": np.zeros(lanes, int), "entered": np.zeros(lanes, int),
-                "ended_at": np.full((lanes, stages), NEVER), "outcome": np.full((lanes, stages), NOT_RUN)}  # fmt: skip
+        return {
+            "weights": weights,
+            "stage": np.zeros(lanes, int),
+            "taken": np.zeros(lanes, int),
+            "entered": np.zeros(lanes, int),
+            "ended_at": np.full((lanes, stages), NEVER),
+            "outcome": np.full((lanes, stages), NOT_RUN),
+        }
 
     def step(self, weights, numbers, key):
-        inner, stage, taken = weights["weights"], jnp.minimum(weights["stage"], len(self.stages) - 1), weights["taken"] + 1
+        inner, stage, taken = (
+            weights["weights"],
+            jnp.minimum(weights["stage"], len(self.stages) - 1),
+            weights["taken"] + 1,
+        )
         active = ~self._resting(weights)
-        moves = {name: active * jnp.array([float(name in s.moves) for s in self.stages])[stage] for name in inner}
+        moves = {
+            name: active * jnp.array([float(name in s.moves) for s in self.stages])[stage] for name in inner
+        }
         samples = jnp.array([self.steps.samples(s.samples) for s in self.stages])[stage]
         inner = self.steps.descend(inner, numbers, key, moves, samples)
         happened = active & self._happened(self.steps.watched(inner, numbers), numbers)[stage]
-        late = active & ~happened & (taken - weights["entered"] >= jnp.array([s.limit for s in self.stages])[stage])
+        late = (
+            active
+            & ~happened
+            & (taken - weights["entered"] >= jnp.array([s.limit for s in self.stages])[stage])
+        )
         here = jnp.arange(len(self.stages)) == stage
         outcome = jnp.where(here & happened, EVENT, jnp.where(here & late, TIME_RAN_OUT, weights["outcome"]))
         return {

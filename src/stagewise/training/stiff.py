@@ -1,4 +1,5 @@
-"""Stages of a flow that is stiff: fast directions that rest while slow ones go on for ages. Scipy's LSODA follows them, lane by lane."""
+"""Stages of a flow that is stiff: fast directions that rest while slow ones go on for ages. Scipy's LSODA
+follows them, lane by lane."""
 
 from __future__ import annotations
 
@@ -48,12 +49,25 @@ def solve(motion, records: int, most: int, fixed, weights, numbers, threshold: f
         except _TooLong:
             outcome = GAVE_UP
     picked = np.round(np.linspace(0, len(times) - 1, records)).astype(int)
-    found = jax.tree.map(np.asarray, _measure(motion, unpack, np.stack([states[i] for i in picked]), numbers)) if records else {}
+    found = (
+        jax.tree.map(np.asarray, _measure(motion, unpack, np.stack([states[i] for i in picked]), numbers))
+        if records
+        else {}
+    )
     final = jax.tree.map(np.asarray, unpack(states[-1]))
-    return final, np.float64(times[-1]), np.int64(outcome), np.int64(evaluated), np.array([times[i] for i in picked]), found
+    return (
+        final,
+        np.float64(times[-1]),
+        np.int64(outcome),
+        np.int64(evaluated),
+        np.array([times[i] for i in picked]),
+        found,
+    )
 
 
-def _follow(velocity, distance, times: list, states: list, limit: float, relative: float, absolute: float) -> int:
+def _follow(
+    velocity, distance, times: list, states: list, limit: float, relative: float, absolute: float
+) -> int:
     """Step by step, so that what was reached is there whatever ends it."""
     from scipy.integrate import LSODA
     from scipy.optimize import brentq
@@ -65,7 +79,13 @@ def _follow(velocity, distance, times: list, states: list, limit: float, relativ
             return GAVE_UP if np.all(np.isfinite(solver.y)) else NOT_FINITE
         if distance(solver.t, solver.y) >= 0:
             between = solver.dense_output()
-            end = brentq(lambda t: distance(t, between(t)), solver.t_old, solver.t, xtol=1e-12 * max(solver.t, 1e-300), rtol=1e-12)
+            end = brentq(
+                lambda t: distance(t, between(t)),
+                solver.t_old,
+                solver.t,
+                xtol=1e-12 * max(solver.t, 1e-300),
+                rtol=1e-12,
+            )
             times.append(float(end))
             states.append(between(end))
             return EVENT

@@ -1,4 +1,5 @@
-"""The theory's model: blocks against the dense form, counting and closed forms against automatic differentiation, constructions, algorithms."""
+"""The theory's model: blocks against the dense form, counting and closed forms against automatic
+differentiation, constructions, algorithms."""
 
 from dataclasses import replace
 
@@ -10,7 +11,13 @@ import pytest
 from stagewise.errors import Refused
 from stagewise.models.attention_only import as_dense, dense, embed, stream
 from stagewise.papers.composition import counting, gradients, identities, queries, same
-from stagewise.papers.composition.construction import any_number_of_levels, knows_hidden, labels, theorem4, theorem9
+from stagewise.papers.composition.construction import (
+    any_number_of_levels,
+    knows_hidden,
+    labels,
+    theorem4,
+    theorem9,
+)
 from stagewise.papers.composition.experiments import Counting, Encoding, Identities, Same, Theory
 from stagewise.papers.composition.learning import begin, layer_names, losses, plan
 from stagewise.papers.composition.start import hidden_of
@@ -23,7 +30,17 @@ def sequences(task, batch=6, seed=0):
 
 def test_formulas_are_automatic_differentiation():
     found = identities.measure(Identities(), 0)
-    for name in ("population", "counted", "readout", "block_form", "later_losses_mean", "untrained_layers", "value", "value_all", "value_by_label"):
+    for name in (
+        "population",
+        "counted",
+        "readout",
+        "block_form",
+        "later_losses_mean",
+        "untrained_layers",
+        "value",
+        "value_all",
+        "value_by_label",
+    ):
         assert np.max(found[name]) < 1e-9, name
     for name in ("readout_uncentred", "later_losses", "value_one"):
         assert np.max(found[name]) > 1e-3, name
@@ -46,7 +63,9 @@ def test_theorem_4_is_exact_from_every_level(levels):
     hidden, sigma = task.draw_hidden(np.random.default_rng(3)), sequences(task)
     assert theorem4(hidden, sigma).error(labels(task, hidden, sigma)) < 1e-12
     if levels > 1:
-        assert theorem4(hidden, sigma, cyclic=False).error(labels(task, hidden, sigma)) > 0.5  # as printed: the first level only
+        assert (
+            theorem4(hidden, sigma, cyclic=False).error(labels(task, hidden, sigma)) > 0.5
+        )  # as printed: the first level only
         assert knows_hidden(hidden, sigma).error(labels(task, hidden, sigma)) < 1e-12
 
 
@@ -78,7 +97,11 @@ def test_one_query_gradients_are_counted(layer):
     ideal = {"layer1": theorem4(hidden, sigma).scores[0], "layer2": theorem4(hidden, sigma).scores[1]}
     below = {name: ideal[name] for name in layer_names(3)[: layer - 1]}
     name = f"layer{layer}"
-    slope = jax.grad(lambda W: losses(weights | below | {name: W}, task, jnp.asarray(hidden), jnp.asarray(sigma), jnp.asarray(queries))[layer - 1])(weights[name])
+    slope = jax.grad(
+        lambda W: losses(
+            weights | below | {name: W}, task, jnp.asarray(hidden), jnp.asarray(sigma), jnp.asarray(queries)
+        )[layer - 1]
+    )(weights[name])
     expected = -np.asarray(slope) * task.tokens / 0.5
     found = gradients.counted(hidden, sigma, layer, queries).reshape(expected.shape)
     assert np.allclose(found, expected, atol=1e-12)
@@ -89,7 +112,15 @@ def test_counted_gradients_go_to_the_closed_form_and_point_at_the_right_keys():
     assert (found["noise"][:, 1] < 0.3 * found["noise"][:, 0]).all() and (found["right"][:, 1] == 1).all()
 
 
-@pytest.mark.parametrize("changes", [{}, {"algorithm": "mixture"}, {"algorithm": "mixture", "shared": False, "readout": "all", "samples": 1600}, {"queries": "one", "samples": 20_000, "chunk": 500}])
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {},
+        {"algorithm": "mixture"},
+        {"algorithm": "mixture", "shared": False, "readout": "all", "samples": 1600},
+        {"queries": "one", "samples": 20_000, "chunk": 500},
+    ],
+)
 def test_both_algorithms_climb_the_staircase(changes):
     settings = Theory(**{"task": Composition(4, 3), "tested": 20, "seeds": 2} | changes)
     program, state, records = settings.program(), settings.start(np.arange(2)), []
@@ -104,7 +135,9 @@ def test_both_algorithms_climb_the_staircase(changes):
     model = settings.model(jax.tree.map(lambda leaf: leaf[0], program.final(state)))
     sigma = sequences(settings.task)
     hidden = hidden_of(settings.task, 0)
-    assert np.array_equal(np.argmax(model(jnp.asarray(sigma))[:, :, 2], -1), labels(settings.task, hidden, sigma))
+    assert np.array_equal(
+        np.argmax(model(jnp.asarray(sigma))[:, :, 2], -1), labels(settings.task, hidden, sigma)
+    )
     assert list(model.attention(jnp.asarray(sigma))) == layer_names(3)
 
 
@@ -126,11 +159,19 @@ def test_inner_products_are_covariances():
     for _ in range(10):
         pi, rho = task.draw_hidden(rng), task.draw_hidden(rng)
         for cyclic in (False, True):
-            assert np.isclose(queries.agreement(pi, rho, everything, cyclic).mean() - 1 / 4, queries.inner_product(pi, rho), atol=1e-12)
+            assert np.isclose(
+                queries.agreement(pi, rho, everything, cyclic).mean() - 1 / 4,
+                queries.inner_product(pi, rho),
+                atol=1e-12,
+            )
     each = Composition(1, 4).population()
-    products = queries.inner_product(everything[:, None].repeat(1, 1), np.broadcast_to(everything[:1, None], everything[:, None].shape))
+    products = queries.inner_product(
+        everything[:, None].repeat(1, 1), np.broadcast_to(everything[:1, None], everything[:, None].shape)
+    )
     assert queries.derangements(4) == 9 and len(each) == 24
-    assert np.isclose((products == 0).mean(), queries.share_orthogonal(2, 4)) and np.isclose(np.sqrt((products**2).mean()), queries.root_mean_square(2, 4))
+    assert np.isclose((products == 0).mean(), queries.share_orthogonal(2, 4)) and np.isclose(
+        np.sqrt((products**2).mean()), queries.root_mean_square(2, 4)
+    )
 
 
 def test_packings_keep_their_distance():
@@ -142,13 +183,27 @@ def test_packings_keep_their_distance():
     assert (agree[np.triu_indices(len(words), 1)] <= 3).all()
 
 
-@pytest.mark.parametrize("wrong, said", [
-    (lambda: Theory(task=Composition(6, 5)), "power of two"), (lambda: Theory(samples=50, chunk=100), "less than one chunk"),
-    (lambda: Theory(samples=150, chunk=100), "whole chunks"), (lambda: Theory(gap=-1.0), "gap"), (lambda: Counting(sizes=(8, 4)), "grow"),
-    (lambda: Identities(task=Composition(4, 5)), "too many"), (lambda: Encoding(asked_hops=(2, 1)), "grow"), (lambda: Encoding(solved=2.0), "solved"), (lambda: Encoding(task=Composition(2, 3)), "too few"),
-    (lambda: Encoding(task=Composition(1024, 1000)), "more than 1024"), (lambda: Counting(sizes=(1, 10**15)), "more than the 10"), (lambda: Encoding(task=Composition(4, 5, asked="plain")), "cyclic"),
-    (lambda: Same(training=Theory()), "same sequences"), (lambda: Same(training=Theory(fresh=False, shared=False)), "same sequences"), (lambda: Encoding(data="curriculum", steps=2), "fewer than"), (lambda: Encoding(encoder=replace(Encoding().encoder, vocabulary=9)), "follows from the task"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "wrong, said",
+    [
+        (lambda: Theory(task=Composition(6, 5)), "power of two"),
+        (lambda: Theory(samples=50, chunk=100), "less than one chunk"),
+        (lambda: Theory(samples=150, chunk=100), "whole chunks"),
+        (lambda: Theory(gap=-1.0), "gap"),
+        (lambda: Counting(sizes=(8, 4)), "grow"),
+        (lambda: Identities(task=Composition(4, 5)), "too many"),
+        (lambda: Encoding(asked_hops=(2, 1)), "grow"),
+        (lambda: Encoding(solved=2.0), "solved"),
+        (lambda: Encoding(task=Composition(2, 3)), "too few"),
+        (lambda: Encoding(task=Composition(1024, 1000)), "more than 1024"),
+        (lambda: Counting(sizes=(1, 10**15)), "more than the 10"),
+        (lambda: Encoding(task=Composition(4, 5, asked="plain")), "cyclic"),
+        (lambda: Same(training=Theory()), "same sequences"),
+        (lambda: Same(training=Theory(fresh=False, shared=False)), "same sequences"),
+        (lambda: Encoding(data="curriculum", steps=2), "fewer than"),
+        (lambda: Encoding(encoder=replace(Encoding().encoder, vocabulary=9)), "follows from the task"),
+    ],
+)
 def test_bad_settings_are_refused_in_a_sentence(wrong, said):
     with pytest.raises(Refused, match=said):
         wrong()
@@ -156,8 +211,13 @@ def test_bad_settings_are_refused_in_a_sentence(wrong, said):
 
 def test_the_smallest_and_the_largest_tasks_can_be_run():
     found = identities.measure(Identities(task=Composition(2, 2)), 0)
-    assert all(np.isfinite(np.asarray(found[name])).all() for name in ("population", "counted", "readout", "block_form"))
-    assert Encoding(task=Composition(16, 25), pool=50, tested=4).start(np.arange(1))["numbers"]["tested"].shape == (1, 4, 16, 25)
+    assert all(
+        np.isfinite(np.asarray(found[name])).all()
+        for name in ("population", "counted", "readout", "block_form")
+    )
+    assert Encoding(task=Composition(16, 25), pool=50, tested=4).start(np.arange(1))["numbers"][
+        "tested"
+    ].shape == (1, 4, 16, 25)
     with pytest.raises(Refused, match="at least one hop"):
         hop(np.zeros((2, 2), int), np.zeros((1, 2, 2), int), 0)
 
@@ -195,11 +255,24 @@ def test_constructions_refuse_levels_that_cannot_be_doubled_up_to(build):
 def test_encoder_learns_one_hop_and_is_probed():
     small = replace(Encoding().encoder, layers=2, width=16, heads=2)
     for form in ("token", "readouts"):
-        settings = Encoding(task=Composition(2, 3), encoder=small, form=form, asked_hops=(1, 2), pool=12, batch=16, steps=60, evaluations=2, tested=32, seeds=1)
+        settings = Encoding(
+            task=Composition(2, 3),
+            encoder=small,
+            form=form,
+            asked_hops=(1, 2),
+            pool=12,
+            batch=16,
+            steps=60,
+            evaluations=2,
+            tested=32,
+            seeds=1,
+        )
         program, state = settings.program(), settings.start(np.arange(1))
         state, records = program.advance(state, 0)
         assert records["loss"][0, -1, 0] < records["loss"][0, 0, 0]
         ends = program.outcomes(state)
         assert ends["looked"].shape == (1, 2, 2, 6) and ((ends["probed"] >= 0) & (ends["probed"] <= 1)).all()
         assert np.isnan(ends["looked"][0, 0, 0, -1]) == (form == "readouts")
-        assert np.array_equal(ends["probed"][0, 0], ends["probed"][0, 1]) == (form == "readouts")  # without a token the trunk does not know what is asked
+        assert np.array_equal(ends["probed"][0, 0], ends["probed"][0, 1]) == (
+            form == "readouts"
+        )  # without a token the trunk does not know what is asked

@@ -7,8 +7,16 @@ import pytest
 from stagewise.lab import catalogue
 from tests.papers.judged import check_claim, check_ids, check_ledger
 
-OPEN = {"fig1b.natural", "fig1b.torch_linear", "fig1b.kaiming_normal", "lem44.natural", "attn_share.experiment", "thm33.C.width",
-        "assumption23.T1", "defE2"}  # fmt: skip
+OPEN = {
+    "fig1b.natural",
+    "fig1b.torch_linear",
+    "fig1b.kaiming_normal",
+    "lem44.natural",
+    "attn_share.experiment",
+    "thm33.C.width",
+    "assumption23.T1",
+    "defE2",
+}
 """What the seeds of preset quick do not decide: seeds differ there, or the slope lies at the edge."""
 
 

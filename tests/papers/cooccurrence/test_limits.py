@@ -4,7 +4,12 @@ import numpy as np
 import pytest
 import xarray as xr
 
-from stagewise.papers.cooccurrence.limits import margin_direction, seven_number_path, seven_numbers, three_numbers
+from stagewise.papers.cooccurrence.limits import (
+    margin_direction,
+    seven_number_path,
+    seven_numbers,
+    three_numbers,
+)
 from stagewise.papers.cooccurrence.recorded import after_which
 
 
@@ -18,7 +23,9 @@ def test_three_numbers_do_what_the_reading_says():
 
 def test_many_samples_have_the_max_margin_direction_of_three_features():
     said = margin_direction(10**7, 5)
-    assert said["balance"] == pytest.approx(3 / 2, rel=1e-3) and said["errors"] == pytest.approx(5 / 7, rel=1e-3)
+    assert said["balance"] == pytest.approx(3 / 2, rel=1e-3) and said["errors"] == pytest.approx(
+        5 / 7, rel=1e-3
+    )
     assert said["slope"] == pytest.approx(1 / 17, rel=1e-3)
 
 
@@ -34,5 +41,7 @@ def test_seven_numbers_tend_to_the_three_and_to_the_max_margin_direction():
 
 def test_the_time_after_which_a_curve_stays_positive():
     time = xr.DataArray([[0.0, 1, 2, 3]] * 4, dims=("seed", "record"))
-    curve = xr.DataArray([[-1.0, 1, -1, 3], [1, 1, 1, 1], [1, 1, 1, -1], [-1, -1, 1, 1]], dims=("seed", "record"))
+    curve = xr.DataArray(
+        [[-1.0, 1, -1, 3], [1, 1, 1, 1], [1, 1, 1, -1], [-1, -1, 1, 1]], dims=("seed", "record")
+    )
     np.testing.assert_allclose(after_which(curve, time), [2.25, 0, np.nan, 1.5])

@@ -1,4 +1,5 @@
-"""The gradients and the closed systems against automatic differentiation, against each other, and against scipy."""
+"""The gradients and the closed systems against automatic differentiation, against each other, and against
+scipy."""
 
 from dataclasses import replace
 
@@ -11,7 +12,14 @@ from scipy.integrate import solve_ivp
 import stagewise as sw
 from stagewise.errors import Refused
 from stagewise.papers.cooccurrence import appendix_b, closed, forms, initial, response, weights
-from stagewise.papers.cooccurrence.experiments import SHARED, Descent, FlowToTimes, Start, ThreeForms, TwoPhases
+from stagewise.papers.cooccurrence.experiments import (
+    SHARED,
+    Descent,
+    FlowToTimes,
+    Start,
+    ThreeForms,
+    TwoPhases,
+)
 from stagewise.tasks.cooccurrence import Cooccurrence
 from stagewise.training.program import DATA, generator
 
@@ -35,7 +43,9 @@ def near(ours, theirs, tolerance=1e-12):
 @pytest.mark.parametrize("start", STARTS)
 @pytest.mark.parametrize("irrelevant", ["distinct", "shared"])
 def test_gradients_of_appendix_b_are_those_of_the_model(start, irrelevant):
-    task = Cooccurrence(12, 5, 35 if irrelevant == "distinct" else 8, irrelevant)  # with 8 words some occur twice in a sequence
+    task = Cooccurrence(
+        12, 5, 35 if irrelevant == "distinct" else 8, irrelevant
+    )  # with 8 words some occur twice in a sequence
     w, sentences, numbers = drawn(replace(SMALL, initial=start, task=task), seed=3)
     near(appendix_b.flow(w, sentences), weights.velocity(w, numbers))
 
@@ -46,10 +56,20 @@ def test_systems_of_appendix_c_are_the_flow_of_the_weights(start):
     plain = {name: w[name] for name in weights.WEIGHTS}
     along = (plain,), (weights.velocity(plain, numbers),)
     kinds, moved = jax.jvp(lambda w: weights.inner_products(w, numbers["signs"]), *along)
-    near(forms.six_kinds_velocity({name: kinds[name] for name in forms.SIX}, numbers), {name: moved[name] for name in forms.SIX})
-    near(closed.velocity({name: kinds[name] for name in forms.COMPACT}, numbers), {name: moved[name] for name in forms.COMPACT})
-    printed = [appendix_b.score_speed(w, sentences, key, query) for key, query in ((0, 1), (2, 0), (0, 5), (5, 5))]
-    np.testing.assert_allclose(printed, [moved["S"][pair] for pair in ((0, 1), (2, 0), (0, 5), (5, 5))], rtol=1e-11)
+    near(
+        forms.six_kinds_velocity({name: kinds[name] for name in forms.SIX}, numbers),
+        {name: moved[name] for name in forms.SIX},
+    )
+    near(
+        closed.velocity({name: kinds[name] for name in forms.COMPACT}, numbers),
+        {name: moved[name] for name in forms.COMPACT},
+    )
+    printed = [
+        appendix_b.score_speed(w, sentences, key, query) for key, query in ((0, 1), (2, 0), (0, 5), (5, 5))
+    ]
+    np.testing.assert_allclose(
+        printed, [moved["S"][pair] for pair in ((0, 1), (2, 0), (0, 5), (5, 5))], rtol=1e-11
+    )
 
 
 def test_the_pulls_are_the_gradients_in_G_and_S():
@@ -57,13 +77,18 @@ def test_the_pulls_are_the_gradients_in_G_and_S():
     state = initial.inner_products(w)
 
     def loss(G, S):
-        F = response.outputs(response.attend(S, numbers["tokens"], numbers["present"], numbers["width"]), G, numbers["tokens"])
+        F = response.outputs(
+            response.attend(S, numbers["tokens"], numbers["present"], numbers["width"]), G, numbers["tokens"]
+        )
         return jnp.mean(jax.nn.softplus(-numbers["label"] * F))
 
     dG, dS = jax.grad(loss, (0, 1))(jnp.asarray(state["G"]), jnp.asarray(state["S"]))
     b, M = response.pulls(jnp.asarray(state["G"]), jnp.asarray(state["S"]), numbers)
     dense = response.times(M, numbers["tokens"], jnp.eye(len(b)))
-    near({"b": b, "M": dense, "MT": response.transposed_times(M, numbers["tokens"], jnp.eye(len(b)))}, {"b": -dG, "M": -dS, "MT": -dS.T})
+    near(
+        {"b": b, "M": dense, "MT": response.transposed_times(M, numbers["tokens"], jnp.eye(len(b)))},
+        {"b": -dG, "M": -dS, "MT": -dS.T},
+    )
 
 
 def test_descent_is_exact_over_many_steps():
@@ -83,8 +108,12 @@ def test_the_neurons_that_ride_along_move_as_in_the_six_kinds():
     followed = initial.neurons(w)
     numbers["signs"] = jnp.asarray(followed["signs"])  # padded with neurons that are not there
     b, _ = response.pulls(kinds["G"], kinds["S"], numbers)
-    ours = closed.neuron_velocity(kinds | {name: jnp.asarray(followed[name]) for name in closed.NEURONS}, b, numbers)
-    theirs = forms.six_kinds_velocity({name: kinds[name] for name in forms.SIX}, numbers | {"signs": jnp.asarray(w["signs"])})
+    ours = closed.neuron_velocity(
+        kinds | {name: jnp.asarray(followed[name]) for name in closed.NEURONS}, b, numbers
+    )
+    theirs = forms.six_kinds_velocity(
+        {name: kinds[name] for name in forms.SIX}, numbers | {"signs": jnp.asarray(w["signs"])}
+    )
     there = len(w["signs"])
     near({"H": ours["H"][:there], "N": ours["N"][:there, :there]}, {"H": theirs["H"], "N": theirs["N"]})
     np.testing.assert_allclose(ours["Na"][:there], theirs["N"] @ w["signs"], rtol=1e-10)
@@ -92,7 +121,9 @@ def test_the_neurons_that_ride_along_move_as_in_the_six_kinds():
 
 
 def test_the_flow_agrees_with_scipy(runs):
-    settings = TwoPhases(task=Cooccurrence(12, 5, 35, "distinct"), width=16, neurons=8, target_loss=0.05, seeds=1)
+    settings = TwoPhases(
+        task=Cooccurrence(12, 5, 35, "distinct"), width=16, neurons=8, target_loss=0.05, seeds=1
+    )
     flow = sw.run(settings, runs=runs)
     w, _, numbers = drawn(settings)
     state = initial.inner_products(w)
@@ -106,7 +137,14 @@ def test_the_flow_agrees_with_scipy(runs):
         return np.concatenate([np.ravel(moved[name]) for name in names])
 
     end = flow.trajectory.time.isel(seed=0, record=-1).item()
-    solved = solve_ivp(field, (0, end), np.concatenate([np.ravel(state[name]) for name in names]), method="DOP853", rtol=1e-9, atol=1e-12)
+    solved = solve_ivp(
+        field,
+        (0, end),
+        np.concatenate([np.ravel(state[name]) for name in names]),
+        method="DOP853",
+        rtol=1e-9,
+        atol=1e-12,
+    )
     final = {name: solved.y[a:b, -1].reshape(shapes[name]) for name, a, b in zip(names, sizes, sizes[1:])}
     mine = flow.trajectory.isel(seed=0, record=-1)
     np.testing.assert_allclose(mine.G, final["G"][:3], rtol=1e-4)
@@ -123,30 +161,61 @@ def test_the_flow_agrees_with_scipy(runs):
 def test_padding_changes_nothing(runs, monkeypatch):
     from stagewise.papers.cooccurrence import experiments
 
-    settings = TwoPhases(task=Cooccurrence(12, 5, 35, "distinct"), width=16, neurons=8, target_loss=0.1, seeds=2)
+    settings = TwoPhases(
+        task=Cooccurrence(12, 5, 35, "distinct"), width=16, neurons=8, target_loss=0.1, seeds=2
+    )
     padded = sw.run(settings, runs=runs).trajectory
     monkeypatch.setattr(experiments, "COMPILED", ())
     exact = sw.run(settings, runs=runs.parent / "exact").trajectory
-    for name in ("loss", "type_loss", "G", "scores", "alpha", "dattention", "margin_speed", "error_ratio", "neuron_change", "test_loss"):
-        np.testing.assert_allclose(padded[name].isel(record=-1), exact[name].isel(record=-1), rtol=2e-4, atol=1e-12, err_msg=name)
+    for name in (
+        "loss",
+        "type_loss",
+        "G",
+        "scores",
+        "alpha",
+        "dattention",
+        "margin_speed",
+        "error_ratio",
+        "neuron_change",
+        "test_loss",
+    ):
+        np.testing.assert_allclose(
+            padded[name].isel(record=-1), exact[name].isel(record=-1), rtol=2e-4, atol=1e-12, err_msg=name
+        )
 
 
 def test_one_program_serves_all_flows(runs, compilations):
-    for settings in (TwoPhases(width=8, neurons=4, seeds=1, target_loss=0.3, task=Cooccurrence(12, 5, 35, "distinct")),
-                     TwoPhases(width=16, neurons=40, seeds=2, target_loss=0.2, task=SHARED, initial="torch_linear", trains="values")):  # fmt: skip
+    for settings in (
+        TwoPhases(width=8, neurons=4, seeds=1, target_loss=0.3, task=Cooccurrence(12, 5, 35, "distinct")),
+        TwoPhases(
+            width=16,
+            neurons=40,
+            seeds=2,
+            target_loss=0.2,
+            task=SHARED,
+            initial="torch_linear",
+            trains="values",
+        ),
+    ):
         sw.run(settings, runs=runs)
     assert compilations("_solve") <= 1
 
 
 def test_descent_goes_to_the_flow_as_the_rate_falls(runs):
     task = Cooccurrence(12, 5, 16)
-    flow = sw.run(FlowToTimes(task=task, width=16, neurons=8, learning_rate=0.01, epochs=400, seeds=1), runs=runs)
+    flow = sw.run(
+        FlowToTimes(task=task, width=16, neurons=8, learning_rate=0.01, epochs=400, seeds=1), runs=runs
+    )
     target = flow.trajectory.G.isel(record=-1).values
     off = []
     for rate, epochs in ((0.04, 100), (0.02, 200), (0.01, 400)):
-        end = sw.run(Descent(task=task, width=16, neurons=8, learning_rate=rate, epochs=epochs, seeds=1), runs=runs).trajectory.G.isel(record=-1)
+        end = sw.run(
+            Descent(task=task, width=16, neurons=8, learning_rate=rate, epochs=epochs, seeds=1), runs=runs
+        ).trajectory.G.isel(record=-1)
         off.append(abs(end.values - target).max())
-    assert off[0] / off[1] == pytest.approx(2, rel=0.25) and off[1] / off[2] == pytest.approx(2, rel=0.25)  # first order
+    assert off[0] / off[1] == pytest.approx(2, rel=0.25) and off[1] / off[2] == pytest.approx(
+        2, rel=0.25
+    )  # first order
 
 
 def test_starts_have_their_scales():

@@ -20,7 +20,9 @@ def test_claim_is_judged_and_fails_its_control(quick, id):
     if id in LATER:
         check_claim(quick, id, ("untested",))
     else:
-        check_claim(quick, id, ("holds", "fails", *(("inconclusive",) if id.partition(".")[2] in OPEN else ())))
+        check_claim(
+            quick, id, ("holds", "fails", *(("inconclusive",) if id.partition(".")[2] in OPEN else ()))
+        )
 
 
 def test_every_claim_is_run_at_preset_standard():

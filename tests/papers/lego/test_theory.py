@@ -9,14 +9,24 @@ from scipy.integrate import quad, solve_ivp
 from stagewise.errors import Refused
 from stagewise.papers.lego import identities, recursion
 from stagewise.papers.lego.activation import clipped, smooth_relu, smooth_relu_b2
-from stagewise.papers.lego.closed import SCORES, attention, balance, chains, concentration, follow, ideal_features, scales, seen_by_neurons
+from stagewise.papers.lego.algorithms import learn_attention, learn_one_step
+from stagewise.papers.lego.closed import (
+    SCORES,
+    attention,
+    balance,
+    chains,
+    concentration,
+    follow,
+    ideal_features,
+    scales,
+    seen_by_neurons,
+)
 from stagewise.papers.lego.experiments import Identities, OneStep, Recursion, Retrieval, Training, TwoSteps
+from stagewise.papers.lego.one_step import OneStep as Features
+from stagewise.papers.lego.plain import Language
 from stagewise.papers.lego.recorded import half_sums, in_order
 from stagewise.papers.lego.start import embedding
 from stagewise.papers.lego.tensor_power import hitting_time, loser, race
-from stagewise.papers.lego.algorithms import learn_attention, learn_one_step
-from stagewise.papers.lego.one_step import OneStep as Features
-from stagewise.papers.lego.plain import Language
 from stagewise.papers.lego.two_steps import TwoSteps as Attention
 from stagewise.papers.lego.two_steps import lane
 from stagewise.tasks.groups import Action
@@ -39,7 +49,9 @@ def test_smooth_relu_is_smooth_in_both_forms():
     slope = np.asarray(jax.vmap(jax.grad(lambda x: smooth_relu(x, 0.5, 8.0)))(x))
     jumps = np.abs(np.diff(slope))
     assert jumps[x[1:] > -0.49].max() < 0.02 and slope[0] == 0 and slope[-1] == 1
-    assert slope[np.searchsorted(x, -0.4995)] < -0.9 and slope[np.searchsorted(x, -0.502)] == 0  # at -rho, where the definition is said to be continuously differentiable and is not
+    assert (
+        slope[np.searchsorted(x, -0.4995)] < -0.9 and slope[np.searchsorted(x, -0.502)] == 0
+    )  # at -rho, where the definition is said to be continuously differentiable and is not
     assert float(smooth_relu(jnp.asarray(-3.0), 0.5, 8.0)) == pytest.approx(0.5 / 8)
     assert float(smooth_relu(jnp.asarray(2.0), 0.5, 8.0)) == pytest.approx(2 - 0.5 * 7 / 8)
 
@@ -67,21 +79,33 @@ def test_ideal_features_answer_and_balance():
 def test_attention_of_four_numbers_is_a_softmax():
     scores = dict(zip(SCORES, (1.3, 0.4, -0.2, 0.1)))
     for length, step in ((2, 2), (5, 3), (8, 1)):
-        row = np.concatenate([np.full(length, scores["other_predicates"]), np.full(step, scores["other_answers"])])
+        row = np.concatenate(
+            [np.full(length, scores["other_predicates"]), np.full(step, scores["other_answers"])]
+        )
         row[step - 1], row[-1] = scores["predicate"], scores["answer"]
         expected = np.exp(row) / np.exp(row).sum()
         paid = attention(scores, length, step)
-        assert paid["predicate"] == pytest.approx(expected[step - 1]) and paid["answer"] == pytest.approx(expected[-1])
+        assert paid["predicate"] == pytest.approx(expected[step - 1]) and paid["answer"] == pytest.approx(
+            expected[-1]
+        )
         assert concentration(scores, length, step)[0] == pytest.approx(1 - expected[step - 1] - expected[-1])
 
 
 @pytest.mark.parametrize("name", ["C4", "S3", "S4"])
 def test_one_first_value_stands_for_all(name):
     """With ideal features the flow is the same whether chains begin with every value or with one."""
-    table, numbers = Action(name).maps(), scales(256.0, 2.0, 2.0, 4) | {"clip_width": 0.05, "variables": 200.0}
+    table, numbers = (
+        Action(name).maps(),
+        scales(256.0, 2.0, 2.0, 4) | {"clip_width": 0.05, "variables": 200.0},
+    )
     features, steps = ideal_features(table, numbers["top"]), ((2, 1), (2, 2))
     motion, scores = Attention(2, table.shape[1]), dict(zip(SCORES, (1.1, 0.7, -0.1, 0.2)))
-    whole, one = (motion.velocity(scores, numbers | lane(table, features, steps, 10**5, np.random.default_rng(0), firsts), None) for firsts in (None, 1))
+    whole, one = (
+        motion.velocity(
+            scores, numbers | lane(table, features, steps, 10**5, np.random.default_rng(0), firsts), None
+        )
+        for firsts in (None, 1)
+    )
     for score in SCORES:
         assert float(one[score]) == pytest.approx(float(whole[score]), rel=1e-10)
 
@@ -94,8 +118,14 @@ def test_what_neurons_see_is_a_sum_over_clauses():
     paid = attention(scores, 4, step)
     seen, target = seen_by_neurons(features, chosen, passed, step)
     for n in range(5):
-        expected = sum(paid["predicate" if k == step - 1 else "other_predicates"] * features[..., chosen[n, k]] for k in range(4))
-        expected = expected + sum(paid["answer" if k == step - 1 else "other_answers"] * features[..., 6 + passed[n, k]] for k in range(step))
+        expected = sum(
+            paid["predicate" if k == step - 1 else "other_predicates"] * features[..., chosen[n, k]]
+            for k in range(4)
+        )
+        expected = expected + sum(
+            paid["answer" if k == step - 1 else "other_answers"] * features[..., 6 + passed[n, k]]
+            for k in range(step)
+        )
         np.testing.assert_allclose(seen[n] @ np.array([paid[name] for name in SCORES]), expected, atol=1e-12)
     assert np.array_equal(target, passed[:, step])
 
@@ -103,7 +133,10 @@ def test_what_neurons_see_is_a_sum_over_clauses():
 def test_walking_is_stepping():
     """`follow` keeps running sums; step by step from the clauses it is the same."""
     table, numbers = Action("S3").maps(), scales(256.0, 2.0, 2.0, 4)
-    features, scores = ideal_features(table, numbers["top"]), {"predicate": 2.5, "answer": 2.0, "other_predicates": 0.0, "other_answers": 0.0}
+    features, scores = (
+        ideal_features(table, numbers["top"]),
+        {"predicate": 2.5, "answer": 2.0, "other_predicates": 0.0, "other_answers": 0.0},
+    )
     found = follow(features, table, scores, 12, numbers, np.random.default_rng(1), count=200)
     chosen, passed = chains(table, 12, 200, np.random.default_rng(1))
     right = np.ones(200, bool)
@@ -115,7 +148,9 @@ def test_walking_is_stepping():
 
 
 def _outputs(seen, numbers):
-    return np.minimum(np.asarray(smooth_relu(jnp.asarray(seen), numbers["rho"], numbers["q"])).sum(-1), numbers["top"])
+    return np.minimum(
+        np.asarray(smooth_relu(jnp.asarray(seen), numbers["rho"], numbers["q"])).sum(-1), numbers["top"]
+    )
 
 
 def test_stage_2_follows_scipys_own_solution():
@@ -126,19 +161,28 @@ def test_stage_2_follows_scipys_own_solution():
     table = Action("C3").maps()
     numbers |= lane(table, ideal_features(table, numbers["top"]), settings.losses, 4000, generator(0, DATA))
     motion = Attention(len(settings.losses), 3)
-    field = jax.jit(lambda y: jnp.stack([motion.velocity(dict(zip(SCORES, y)), numbers, None)[name] for name in SCORES]))
-    other = solve_ivp(lambda t, y: np.asarray(field(y)), (0, 256.0), np.zeros(4), method="Radau", rtol=1e-8, atol=1e-10)
+    field = jax.jit(
+        lambda y: jnp.stack([motion.velocity(dict(zip(SCORES, y)), numbers, None)[name] for name in SCORES])
+    )
+    other = solve_ivp(
+        lambda t, y: np.asarray(field(y)), (0, 256.0), np.zeros(4), method="Radau", rtol=1e-8, atol=1e-10
+    )
     for i, name in enumerate(SCORES):
         assert records[name][0, -1] == pytest.approx(other.y[i, -1], abs=2e-5)
     assert records["time"][0, -1] == pytest.approx(256.0)
 
 
 def test_algorithm_1_moves_attention_as_four_numbers_do():
-    """Thirty steps of gradient descent on the full score matrices, from zero, against the same steps of the closed form."""
+    """Thirty steps of gradient descent on the full score matrices, from zero, against the same steps of the
+    closed form."""
     n, table, steps, rate = 5, Action("C3").maps(), ((2, 1), (2, 2)), 0.05
     language = Language(n, tuple(map(tuple, table.tolist())))
     numbers = scales(language.size, 2.0, 2.0, 4) | {"clip_width": 0.05}
-    features, there, its = ideal_features(table, numbers["top"]), language.where("actions"), language.where("values")
+    features, there, its = (
+        ideal_features(table, numbers["top"]),
+        language.where("actions"),
+        language.where("values"),
+    )
     weights = np.zeros((language.size, 3, 5, language.size))
     weights[its, :, 1, there], weights[its, :, 4, its] = features[..., :3], features[..., 3:]
     start = jnp.zeros((5, language.size, 5, language.size))
@@ -149,7 +193,12 @@ def test_algorithm_1_moves_attention_as_four_numbers_do():
         velocity = motion.velocity(four, held, None)
         four = {name: four[name] + rate * float(velocity[name]) for name in SCORES}
     eye = np.eye(n, dtype=bool)
-    for name, slot, where in (("predicate", 2, eye), ("answer", 3, eye), ("other_predicates", 2, ~eye), ("other_answers", 3, ~eye)):
+    for name, slot, where in (
+        ("predicate", 2, eye),
+        ("answer", 3, eye),
+        ("other_predicates", 2, ~eye),
+        ("other_answers", 3, ~eye),
+    ):
         np.testing.assert_allclose(scores[3, :n, slot, :n][where], four[name], atol=1e-10, err_msg=name)
     assert four["predicate"] > 0.5  # they did move
     scores[3, :n, 2:4, :n] = 0
@@ -157,19 +206,28 @@ def test_algorithm_1_moves_attention_as_four_numbers_do():
 
 
 def test_stage_1_moves_neurons_as_features_do():
-    """Twenty steps with neurons of values on actions and values alone; other classes rest, as the closed form has them."""
+    """Twenty steps with neurons of values on actions and values alone; other classes rest, as the closed form
+    has them."""
     language, m, rate = Language(3, tuple(map(tuple, Action("C3").maps().tolist()))), 4, 0.5
     numbers = scales(language.size, 2.0, 2.0, 4) | {"clip_width": 0.05}
     there, its, rng = language.where("actions"), language.where("values"), np.random.default_rng(0)
     weights = np.zeros((language.size, m, 5, language.size))
-    weights[its, :, 1, there], weights[its, :, 4, its] = 0.5 * rng.standard_normal((3, m, 3)), 0.5 * rng.standard_normal((3, m, 3))
+    weights[its, :, 1, there], weights[its, :, 4, its] = (
+        0.5 * rng.standard_normal((3, m, 3)),
+        0.5 * rng.standard_normal((3, m, 3)),
+    )
     moved = np.asarray(learn_one_step(language, jnp.asarray(weights), 5, rate, 20, numbers, seen=(2, 5)))
     held = numbers | {"gram_actions": np.eye(3), "gram_values": np.eye(3)}
-    features, motion = jnp.concatenate([weights[its, :, 1, there], weights[its, :, 4, its]], -1), Features(language.table, m)
+    features, motion = (
+        jnp.concatenate([weights[its, :, 1, there], weights[its, :, 4, its]], -1),
+        Features(language.table, m),
+    )
     for _ in range(20):
         features = features + rate * motion.velocity({"V": features}, held, None)["V"]
     # the other classes do move in the model, by O(1/d) each
-    np.testing.assert_allclose(np.concatenate([moved[its, :, 1, there], moved[its, :, 4, its]], -1), features, atol=0.05)
+    np.testing.assert_allclose(
+        np.concatenate([moved[its, :, 1, there], moved[its, :, 4, its]], -1), features, atol=0.05
+    )
     assert np.abs(moved[its] - weights[its]).max() > 0.3
 
 
@@ -178,18 +236,32 @@ def test_own_answers_are_the_models_own():
     table, numbers = Action("S3").maps(), scales(256.0, 2.0, 2.0, 4)
     features, rng = ideal_features(table, numbers["top"]), np.random.default_rng(0)
     chosen, passed = chains(table, 8, 300, rng)
-    sharp, flat = ({"predicate": a, "answer": a, "other_predicates": 0.0, "other_answers": 0.0} for a in (8.0, 0.0))
-    assert np.array_equal(recursion.self_labels(features, table, sharp, 8, chosen, passed, numbers), passed[:, :3])
-    assert not np.array_equal(recursion.self_labels(features, table, flat, 8, chosen, passed, numbers), passed[:, :3])
+    sharp, flat = (
+        {"predicate": a, "answer": a, "other_predicates": 0.0, "other_answers": 0.0} for a in (8.0, 0.0)
+    )
+    assert np.array_equal(
+        recursion.self_labels(features, table, sharp, 8, chosen, passed, numbers), passed[:, :3]
+    )
+    assert not np.array_equal(
+        recursion.self_labels(features, table, flat, 8, chosen, passed, numbers), passed[:, :3]
+    )
 
 
 def test_tensor_powers_follow_their_flow():
     q, S = 6, 1.5
-    grown = solve_ivp(lambda t, z: [z[0] ** (q - 1), S * z[1] ** (q - 1)], (0, hitting_time(q, 0.2, 1.0)), [0.2, 0.15], rtol=1e-10, atol=1e-14)
+    grown = solve_ivp(
+        lambda t, z: [z[0] ** (q - 1), S * z[1] ** (q - 1)],
+        (0, hitting_time(q, 0.2, 1.0)),
+        [0.2, 0.15],
+        rtol=1e-10,
+        atol=1e-14,
+    )
     assert grown.y[0, -1] == pytest.approx(1.0, rel=1e-4)
     assert grown.y[1, -1] == pytest.approx(loser(q, 0.2, 0.15, S, 1.0), rel=1e-6)
     time, y = race(q, 0.2, 0.15, S, 1.0, 1e-4)
-    assert time == pytest.approx(hitting_time(q, 0.2, 1.0), rel=1e-3) and y == pytest.approx(loser(q, 0.2, 0.15, S, 1.0), rel=1e-3)
+    assert time == pytest.approx(hitting_time(q, 0.2, 1.0), rel=1e-3) and y == pytest.approx(
+        loser(q, 0.2, 0.15, S, 1.0), rel=1e-3
+    )
     expected, _ = quad(lambda x: (0.1 * x + 0.5) ** 5 * np.exp(-(x**2) / 2) / np.sqrt(2 * np.pi), -10, 10)
     noisy = race(q, 0.5, 0.1, 1.0, 0.5 + 1e-9, 1e-6, noise=0.1)[0]  # one step: rate x / E(xi + x)^5
     assert noisy == pytest.approx(1e-6 * 0.5 / expected, rel=1e-9)
@@ -198,7 +270,11 @@ def test_tensor_powers_follow_their_flow():
 def test_curriculum_takes_each_neuron_and_feature_once():
     first = half_sums(np.random.default_rng(0).standard_normal((4, 8, 8)), Action("C4"))
     order = in_order(first)
-    assert len(order) == 16 and len({(j, r) for j, r, _ in order}) == 16 and len({(j, y) for j, _, y in order}) == 16
+    assert (
+        len(order) == 16
+        and len({(j, r) for j, r, _ in order}) == 16
+        and len({(j, y) for j, _, y in order}) == 16
+    )
     sizes = [first[jry] for jry in order]
     assert sizes == sorted(sizes, reverse=True) and sizes[0] == first.max()
 
@@ -216,7 +292,11 @@ def test_embeddings_have_their_condition():
         (Training, {"tested": (5, 180)}, "between 1 and 179"),
         (Training, {"answers": 3}, "less than one chain"),
         (Training, {"decoder.heads": 3}, "3 heads do not divide"),
-        (Training, {"decoder.encoding": "learned", "decoder.places": 100}, "more than the 100 that are encoded"),
+        (
+            Training,
+            {"decoder.encoding": "learned", "decoder.places": 100},
+            "more than the 100 that are encoded",
+        ),
         (OneStep, {"q": 5}, "q must be even"),
         (OneStep, {"vocabulary": 3.0}, "vocabulary must lie between"),
         (Recursion, {"target": 5.5}, "below the least"),

@@ -10,8 +10,17 @@ from stagewise.papers.lego.experiments import Training
 def small_decoder():
     import tempfile
 
-    settings = {"task.variables": 24, "decoder.width": 32, "decoder.embedding": 32, "decoder.inner": 64, "steps": 700, "tested": (5, 10), "seeds": 1,
-                "task.action.group": "C3", "evaluations": 1}  # fmt: skip
+    settings = {
+        "task.variables": 24,
+        "decoder.width": 32,
+        "decoder.embedding": 32,
+        "decoder.inner": 64,
+        "steps": 700,
+        "tested": (5, 10),
+        "seeds": 1,
+        "task.action.group": "C3",
+        "evaluations": 1,
+    }
     experiment = Training.at("quick", **settings)
     with tempfile.TemporaryDirectory() as folder:
         run = sw.run(experiment, runs=folder)

@@ -26,7 +26,9 @@ def test_the_trained_model_is_the_recorded_one(runs, task):
         samples, model = task.population(), run.model(seed=2)
         outputs = jnp.stack([model(x) for x in tokens])
         loss = samples.weight @ np.log1p(np.exp(-samples.label * outputs))
-        assert float(loss) == pytest.approx(run.trajectory.loss.sel(kind="all").isel(seed=2, record=-1).item(), abs=1e-12)
+        assert float(loss) == pytest.approx(
+            run.trajectory.loss.sel(kind="all").isel(seed=2, record=-1).item(), abs=1e-12
+        )
         assert model.attention(tokens[0])["head+"].shape == (3, 3)
 
 
@@ -38,15 +40,29 @@ def test_flow_keeps_what_it_must(runs):
 
 
 def test_a_study_is_labelled_and_equals_its_cells(runs):
-    study = sw.Study("x", "two rates", JointTraining.plan(steps=200, seeds=2), over={"learning_rate": (0.05, 0.1), "width": (4, "infinite")})
+    study = sw.Study(
+        "x",
+        "two rates",
+        JointTraining.plan(steps=200, seeds=2),
+        over={"learning_rate": (0.05, 0.1), "width": (4, "infinite")},
+    )
     gathered = sw.run(study.at("quick"), runs=runs)
     assert gathered.sizes["learning_rate"] == 2 and list(gathered.width.values) == ["4", "infinite"]
-    alone = sw.run(JointTraining(steps=200, seeds=2, learning_rate=0.05, width=4), runs=runs.parent / "other").trajectory
-    np.testing.assert_allclose(gathered.scores.sel(learning_rate=0.05, width="4"), alone.scores, rtol=1e-9, atol=1e-14)
+    alone = sw.run(
+        JointTraining(steps=200, seeds=2, learning_rate=0.05, width=4), runs=runs.parent / "other"
+    ).trajectory
+    np.testing.assert_allclose(
+        gathered.scores.sel(learning_rate=0.05, width="4"), alone.scores, rtol=1e-9, atol=1e-14
+    )
     assert np.isnan(gathered.scores.sel(width="infinite").isel(seed=1)).all()
 
 
 def test_cells_that_differ_in_numbers_share_a_compilation(runs, compilations):
-    study = sw.Study("x", "", JointTraining.plan(steps=50, seeds=3), over={"learning_rate": (0.01, 0.1), "bias": (0.3, 0.5), "width": (4, 9)})
+    study = sw.Study(
+        "x",
+        "",
+        JointTraining.plan(steps=50, seeds=3),
+        over={"learning_rate": (0.01, 0.1), "bias": (0.3, 0.5), "width": (4, 9)},
+    )
     sw.run(study.at("quick"), runs=runs)
     assert compilations("_advance") == 1 and compilations("_draw") <= 1

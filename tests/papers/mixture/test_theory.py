@@ -8,7 +8,12 @@ from scipy.optimize import minimize
 import stagewise as sw
 from stagewise.papers.mixture import appendix_b, construction
 from stagewise.papers.mixture.closed import Closed, outputs
-from stagewise.papers.mixture.experiments import JointTraining, SymmetricStages, SymmetricTraining, ThreeStagesByDescent
+from stagewise.papers.mixture.experiments import (
+    JointTraining,
+    SymmetricStages,
+    SymmetricTraining,
+    ThreeStagesByDescent,
+)
 from stagewise.papers.mixture.orbits import Orbits
 from stagewise.probes.margin import maximum_margin
 from stagewise.tasks.mixture import Mixture
@@ -28,7 +33,12 @@ def test_appendix_b_agrees_with_automatic_differentiation(task, kind):
     by_hand = appendix_b.velocity(task, state["neurons"], S, K, Q, 0.5, kind)
     by_machine = Closed(task).velocity(state, {"bias": 0.5}, task.kinds()[kind])
     np.testing.assert_allclose(by_hand["neurons"], by_machine["neurons"], atol=1e-13)
-    gram = np.block([[by_hand["key_self"], by_hand["scores"]], [np.swapaxes(by_hand["scores"], 1, 2), by_hand["query_self"]]])
+    gram = np.block(
+        [
+            [by_hand["key_self"], by_hand["scores"]],
+            [np.swapaxes(by_hand["scores"], 1, 2), by_hand["query_self"]],
+        ]
+    )
     np.testing.assert_allclose(gram, by_machine["gram"], atol=1e-12)
 
 
@@ -53,7 +63,12 @@ def test_orbits_are_the_population_folded(groups, length):
         folded = {}
         for name, w in zip(np.flatnonzero(rows), full[rows]):
             others = samples.signal[name, 2:], samples.sign[name, 2:]
-            key = tuple(sorted((int((others[1][others[0] == s] > 0).sum()), int((others[1][others[0] == s] < 0).sum())) for s in set(others[0])))
+            key = tuple(
+                sorted(
+                    (int((others[1][others[0] == s] > 0).sum()), int((others[1][others[0] == s] < 0).sum()))
+                    for s in set(others[0])
+                )
+            )
             folded[key] = folded.get(key, 0) + w * 2 * groups
         np.testing.assert_allclose(np.sort([w for w in folded.values() if w > 0]), sizes, atol=1e-14)
 
@@ -93,8 +108,9 @@ def test_construction_is_a_model(runs):
     scale = 0.5 / 8
     model = ScoredTwoHeads(
         neurons=jax.numpy.asarray(scale * np.stack([u - 2 * c, u])),
-        scores=jax.numpy.asarray(construction.attention_scores(task, 40.0)), bias=jax.numpy.asarray(0.5),
-    )  # fmt: skip
+        scores=jax.numpy.asarray(construction.attention_scores(task, 40.0)),
+        bias=jax.numpy.asarray(0.5),
+    )
     f = jax.vmap(model)(task.tokens(task.population()))
     np.testing.assert_allclose(f, construction.repaired(task, 40.0), atol=1e-12)
 
@@ -103,7 +119,12 @@ def test_construction_is_a_model(runs):
 def test_margin_agrees_with_a_general_optimiser(seed):
     rng = np.random.default_rng(seed)
     rows = rng.normal(size=(6, 4)) + 0.8
-    best = minimize(lambda u: u @ u, np.ones(4), constraints={"type": "ineq", "fun": lambda u: rows @ u - 1}, method="SLSQP")
+    best = minimize(
+        lambda u: u @ u,
+        np.ones(4),
+        constraints={"type": "ineq", "fun": lambda u: rows @ u - 1},
+        method="SLSQP",
+    )
     expected = 1 / np.linalg.norm(best.x) if best.success else 0.0
     assert maximum_margin(rows) == pytest.approx(expected, rel=1e-5)
     assert maximum_margin(np.vstack([rows, -rows[:1]])) == 0
@@ -115,7 +136,10 @@ def test_staged_descent_moves_only_what_its_stage_says(runs):
         one = run.isel(seed=seed)
         in_stage_1, in_stage_2 = one.stage.values < 2, one.stage.values == 2
         assert np.ptp(one.scores.values[in_stage_1], axis=0).max() == 0
-        assert np.ptp(one.neurons.values[in_stage_2], axis=0).max() == 0 and np.ptp(one.scores.values[in_stage_2], axis=0).max() > 0
+        assert (
+            np.ptp(one.neurons.values[in_stage_2], axis=0).max() == 0
+            and np.ptp(one.scores.values[in_stage_2], axis=0).max() > 0
+        )
     assert (run.done_at > 0).all() and (run.loss.sel(kind="all").isel(record=-1) <= 0.01).all()
     ends = run.ended_at.isel(record=-1).values
     assert (np.diff(ends, axis=1) > 0).all() and (run.outcome.isel(record=-1) == 0).all()
@@ -127,4 +151,6 @@ def test_a_stage_of_descent_that_runs_out_of_steps_says_so(runs):
     run = sw.run(ThreeStagesByDescent(width=16, seeds=2, steps=100, learning_rate=0.01), runs=runs).trajectory
     from stagewise.training.stages import EVENT, NOT_RUN, TIME_RAN_OUT
 
-    assert (run.outcome.isel(record=-1).values == [TIME_RAN_OUT, NOT_RUN, NOT_RUN, NOT_RUN]).all() and EVENT not in run.outcome.values
+    assert (
+        run.outcome.isel(record=-1).values == [TIME_RAN_OUT, NOT_RUN, NOT_RUN, NOT_RUN]
+    ).all() and EVENT not in run.outcome.values

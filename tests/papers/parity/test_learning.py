@@ -20,11 +20,23 @@ from stagewise.papers.parity.recorded import half_fallen, samples_needed
 from stagewise.probes.entropy import normalised_entropy
 from stagewise.tasks.parity import Parity, spell
 
-TINY = dict(gpt=Shape(heads=2, width=16), batch=32, samples=640, validation=64, learning_rate=1e-3, scale=0.1, embedding_scale=0.2)
+TINY = dict(
+    gpt=Shape(heads=2, width=16),
+    batch=32,
+    samples=640,
+    validation=64,
+    learning_rate=1e-3,
+    scale=0.1,
+    embedding_scale=0.2,
+)
 
 
 def tiny(**changes):
-    task = Parity(bits=8, secret_size=changes.pop("secret_size", 2), chain_of_thought=changes.pop("chain_of_thought", True))
+    task = Parity(
+        bits=8,
+        secret_size=changes.pop("secret_size", 2),
+        chain_of_thought=changes.pop("chain_of_thought", True),
+    )
     return Training(task=task, **TINY | changes)
 
 
@@ -38,7 +50,9 @@ def test_training_inputs_are_never_validation_inputs():
     rule = settings.program().rule
     held_out = {row.tobytes() for row in np.asarray(unpacked(numbers["validation"], 8))}
     drawn = [rule.draw(numbers, weights["order"], jnp.int32(i), jax.random.key(i))[0] for i in range(20)]
-    assert len(held_out) == 64 and not held_out & {row.tobytes() for batch in drawn for row in np.asarray(batch)}
+    assert len(held_out) == 64 and not held_out & {
+        row.tobytes() for batch in drawn for row in np.asarray(batch)
+    }
 
 
 def test_a_pass_shows_every_input_once_and_the_next_in_another_order():
@@ -63,7 +77,10 @@ def test_room_for_more_answers_changes_nothing():
     settings, roomy = tiny(), tiny(answers=5)
     (weights, numbers), (_, padded) = lane(settings), lane(roomy)
     wpe = np.concatenate([weights["model"]["wpe"], np.ones((3, 16), np.float32)])
-    for rule, given, model in ((settings.program().rule, numbers, weights["model"]), (roomy.program().rule, padded, weights["model"] | {"wpe": wpe})):
+    for rule, given, model in (
+        (settings.program().rule, numbers, weights["model"]),
+        (roomy.program().rule, padded, weights["model"] | {"wpe": wpe}),
+    ):
         found = rule.measure({"model": model}, given, jax.random.key(0))
         if rule.answers == 2:
             first = found
@@ -82,8 +99,12 @@ def test_recorded_attention_is_that_of_the_plain_model():
     pattern = np.asarray(model.attention(tokens)["layer1.head2"])
     secret = np.flatnonzero(numbers["text"]["sums"][:, -1])
     np.testing.assert_allclose(found["entropy"][0, 1, 0], normalised_entropy(pattern).mean(), rtol=1e-5)
-    np.testing.assert_allclose(found["entropy"][0, 1, 1], normalised_entropy(pattern, np.array([8, 9])).mean(), rtol=1e-5)
-    np.testing.assert_allclose(found["mass"][0, 1], [pattern[:, 8, secret[0]].mean(), pattern[:, 9, secret[1]].mean()], rtol=1e-5)
+    np.testing.assert_allclose(
+        found["entropy"][0, 1, 1], normalised_entropy(pattern, np.array([8, 9])).mean(), rtol=1e-5
+    )
+    np.testing.assert_allclose(
+        found["mass"][0, 1], [pattern[:, 8, secret[0]].mean(), pattern[:, 9, secret[1]].mean()], rtol=1e-5
+    )
     hits = [(pattern[:, 8 + i].argmax(-1) == place).mean() for i, place in enumerate(secret)]
     np.testing.assert_allclose(found["hits"][0, 1], np.mean(hits), rtol=1e-5)
     wanted = np.zeros((2, 10))
@@ -115,8 +136,12 @@ def test_a_run_learns_stops_and_gives_out_its_model(runs):
     np.testing.assert_array_equal(samples_needed(run.trajectory), np.where(done < 0, 25_600, done * 128))
     seed = int(np.argmax(done > 0))
     inputs = np.random.default_rng(5).integers(0, 2, (200, 16))
-    batch = settings.task.spell(inputs, np.flatnonzero(run.trajectory.secret_bits.isel(seed=seed).sum("answer")))
-    right = np.asarray(run.model(seed)(batch.tokens))[:, settings.task.asked].argmax(-1) == np.asarray(batch.labels)
+    batch = settings.task.spell(
+        inputs, np.flatnonzero(run.trajectory.secret_bits.isel(seed=seed).sum("answer"))
+    )
+    right = np.asarray(run.model(seed)(batch.tokens))[:, settings.task.asked].argmax(-1) == np.asarray(
+        batch.labels
+    )
     assert right.all(1).mean() > 0.95
     assert sw.run(settings, runs=runs).trajectory.equals(run.trajectory)
 
@@ -153,12 +178,20 @@ def test_half_fallen_finds_the_middle_of_a_fall():
     assert half_fallen(run, curve).item() == 22
 
 
-@pytest.mark.parametrize("wrong, says", [
-    (lambda: tiny(samples=16), "smaller than one batch"), (lambda: tiny(training_set=16), "do not fill a batch"),
-    (lambda: tiny(training_set=300), "too few"), (lambda: tiny(dropout=1.0), "dropout"), (lambda: tiny(learning_rate=0.0), "learning_rate"),
-    (lambda: replace(tiny(), gpt=Shape(heads=3, width=16)), "do not divide"), (lambda: tiny(secret_size=9), "between 1 and the 8 bits"),
-    (lambda: tiny(goal=0.2), "goal"), (lambda: tiny(evaluate_every=0), "evaluate_every"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "wrong, says",
+    [
+        (lambda: tiny(samples=16), "smaller than one batch"),
+        (lambda: tiny(training_set=16), "do not fill a batch"),
+        (lambda: tiny(training_set=300), "too few"),
+        (lambda: tiny(dropout=1.0), "dropout"),
+        (lambda: tiny(learning_rate=0.0), "learning_rate"),
+        (lambda: replace(tiny(), gpt=Shape(heads=3, width=16)), "do not divide"),
+        (lambda: tiny(secret_size=9), "between 1 and the 8 bits"),
+        (lambda: tiny(goal=0.2), "goal"),
+        (lambda: tiny(evaluate_every=0), "evaluate_every"),
+    ],
+)
 def test_bad_settings_are_refused(wrong, says):
     with pytest.raises(Refused, match=says):
         wrong()

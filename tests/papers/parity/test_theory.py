@@ -1,4 +1,5 @@
-"""The table form against plain weights, the construction against its formula, the lemmas' arithmetic, rounding."""
+"""The table form against plain weights, the construction against its formula, the lemmas' arithmetic,
+rounding."""
 
 import numpy as np
 import pytest
@@ -13,7 +14,15 @@ from stagewise.tasks.parity import Parity
 
 
 def small(loss="hinge", chain_of_thought=True, dimension=40, bits=6):
-    settings = ThreeSteps(task=Parity(bits, 3, chain_of_thought), dimension=dimension, neurons=8, batch=64, epsilon=1.0, signal=5.0, loss=loss)
+    settings = ThreeSteps(
+        task=Parity(bits, 3, chain_of_thought),
+        dimension=dimension,
+        neurons=8,
+        batch=64,
+        epsilon=1.0,
+        signal=5.0,
+        loss=loss,
+    )
     return settings, *frozen(settings, 0)
 
 
@@ -33,7 +42,9 @@ def test_three_steps_by_tables_are_those_of_plain_weights(loss, chain_of_thought
         c = c.moved(network.gradient(c, batch), rate)
     assert abs(c.A).max() > 0
     for name, value in plain_weights(c, E, network).items():
-        np.testing.assert_allclose(value, weights[name], atol=1e-12 * float(abs(weights[name]).max()), err_msg=name)
+        np.testing.assert_allclose(
+            value, weights[name], atol=1e-12 * float(abs(weights[name]).max()), err_msg=name
+        )
     out = plain.outputs(weights, E, network.signs, batch, network.first)
     np.testing.assert_allclose(network.outputs(network.tables(c), batch), out, atol=1e-10)
     np.testing.assert_allclose(precision.outputs(network, c, E, batch, None), out, atol=1e-10)
@@ -44,7 +55,9 @@ def test_a_batch_that_counts_repeated_inputs_has_the_gradient_of_the_batch_writt
     batch = network.draw(np.random.default_rng(0), 500)
     assert len(batch.bits) == 64 and np.isclose(batch.share.sum(), 1)
     times = np.round(batch.share * 500).astype(int)
-    written = theory.Sequences(np.repeat(batch.bits, times, 0), np.repeat(batch.labels, times, 0), np.full(500, 1 / 500))
+    written = theory.Sequences(
+        np.repeat(batch.bits, times, 0), np.repeat(batch.labels, times, 0), np.full(500, 1 / 500)
+    )
     for counted, plainly in zip(network.gradient(c, batch), network.gradient(c, written)):
         np.testing.assert_allclose(counted, plainly, atol=1e-15)
 
@@ -78,5 +91,8 @@ def test_no_size_that_fits_into_a_computer_satisfies_assumption_2():
 def test_rounding_keeps_the_largest_and_errs_by_half_a_step():
     values = np.random.default_rng(0).standard_normal(100)
     rounded = precision.rounded(values, 5)
-    assert len(np.unique(rounded)) <= 2**5 + 1 and abs(rounded - values).max() <= abs(values).max() / 2**5 + 1e-12
+    assert (
+        len(np.unique(rounded)) <= 2**5 + 1
+        and abs(rounded - values).max() <= abs(values).max() / 2**5 + 1e-12
+    )
     assert np.isclose(abs(rounded).max(), abs(values).max()) and precision.rounded(values, None) is values

@@ -1,12 +1,15 @@
-"""Engines: where groups of jobs are computed. Results come through the run folders, so an engine returns nothing but what failed.
+"""Engines: where groups of jobs are computed. Results come through the run folders, so an engine returns
+nothing but what failed.
 
-`process` computes in this process, one group after another; `pool` in several, on the cores of this machine; `ray` on a Ray cluster."""
+`process` computes in this process, one group after another; `pool` in several, on the cores of this machine;
+`ray` on a Ray cluster."""
 
 from __future__ import annotations
 
 import traceback
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Protocol, Sequence
+from typing import Protocol
 
 from stagewise.errors import Refused, Unwritable, nearest, require
 from stagewise.lab.jobs import Group
@@ -17,7 +20,8 @@ NAMES = ("process", "pool", "ray")
 
 
 class Engine(Protocol):
-    """Computes groups; whatever cannot be computed is stored as failed, and the others go on, unless the first failure is to end it."""
+    """Computes groups; whatever cannot be computed is stored as failed, and the others go on, unless the
+    first failure is to end it."""
 
     @property
     def workers(self) -> int:
@@ -39,7 +43,9 @@ def engine(name: str, workers: int | None = None, address: str | None = None) ->
 
         return OnRay(address)
     if name != "process":
-        raise Refused(f"unknown engine {name!r}{nearest(name, NAMES)}; there are {', '.join(NAMES)} (set --engine)")
+        raise Refused(
+            f"unknown engine {name!r}{nearest(name, NAMES)}; there are {', '.join(NAMES)} (set --engine)"
+        )
     return InProcess()
 
 
@@ -55,7 +61,8 @@ class InProcess:
 
 
 def attempt(group: Group, progress: Silent, fail_fast: bool = False) -> list[str]:
-    """Compute a group; of one that breaks, each block alone, so that only what is broken is stored as failed. Returns the reasons."""
+    """Compute a group; of one that breaks, each block alone, so that only what is broken is stored as failed.
+    Returns the reasons."""
     from stagewise.lab import interrupt
     from stagewise.lab.engine import compute
 

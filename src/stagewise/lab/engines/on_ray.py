@@ -1,6 +1,7 @@
 """Ray as the distributed engine: a group is a task, tried again if its node is lost.
 
-Where the runs folder is on a filesystem that all nodes share, results are left there; a node that does not see it sends the files back."""
+Where the runs folder is on a filesystem that all nodes share, results are left there; a node that does not
+see it sends the files back."""
 
 from __future__ import annotations
 
@@ -8,8 +9,9 @@ import socket
 import subprocess
 import sys
 import tempfile
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, Sequence
+from typing import Any
 from uuid import uuid4
 
 from stagewise.errors import Refused, require
@@ -26,7 +28,8 @@ LAST = "result.json"  # written last: it says that the others are there
 
 
 class OnRay:
-    """A cluster at an address, or one that Ray starts on this machine. It is connected to at once, so that a wrong address is refused before anything is planned."""
+    """A cluster at an address, or one that Ray starts on this machine. It is connected to at once, so that a
+    wrong address is refused before anything is planned."""
 
     def __init__(self, address: str | None = None):
         try:
@@ -35,7 +38,11 @@ class OnRay:
             raise Refused("the engine ray needs Ray: pip install 'stagewise[ray]'") from error
         self.ray, self.address = ray, address
         self.began = not ray.is_initialized()
-        require(self.began or address is None, f"this process is connected to a Ray cluster already: disconnect (ray.shutdown()) to use the one at {address}, or leave the address")
+        require(
+            self.began or address is None,
+            "this process is connected to a Ray cluster already: disconnect (ray.shutdown()) to use the one "
+            f"at {address}, or leave the address",
+        )
         if address:
             _check_reachable(address)
         if self.began:
@@ -59,17 +66,30 @@ class OnRay:
     def _connect(self) -> None:
         alone = {"PJRT_NPROC": "1", "OPENBLAS_NUM_THREADS": "1", "JAX_ENABLE_X64": "1"}
         try:
-            self.ray.init(address=self.address, log_to_driver=False, runtime_env={"env_vars": alone}, configure_logging=False, include_dashboard=False if not self.address else None)
+            self.ray.init(
+                address=self.address,
+                log_to_driver=False,
+                runtime_env={"env_vars": alone},
+                configure_logging=False,
+                include_dashboard=False if not self.address else None,
+            )
         except Exception as error:  # Ray has many ways to say that nobody is there
-            raise Refused(f"cannot reach a Ray cluster at {self.address or 'this machine'}: {str(error).splitlines()[0]} (set --address)") from error
+            raise Refused(
+                f"cannot reach a Ray cluster at {self.address or 'this machine'}: "
+                f"{str(error).splitlines()[0]} (set --address)"
+            ) from error
 
-    def _run(self, groups: Sequence[Group], root: Path, token: Path, progress: Silent, fail_fast: bool) -> None:
+    def _run(
+        self, groups: Sequence[Group], root: Path, token: Path, progress: Silent, fail_fast: bool
+    ) -> None:
         task = self.ray.remote(max_retries=TRIES, num_cpus=1)(_work)
         progress.begin(f"{len(groups)} groups of jobs on Ray", len(groups))
         waiting: dict[Any, Group] = {}
 
         def submit(group: Group) -> None:
-            waiting[task.remote(to_json(group), str(root), token.name, _left_behind(group), fail_fast)] = group
+            waiting[task.remote(to_json(group), str(root), token.name, _left_behind(group), fail_fast)] = (
+                group
+            )
 
         for group in groups:
             submit(group)
@@ -110,17 +130,27 @@ class OnRay:
                 self.ray.cancel(reference, force=True)
 
     def _result(self, reference: Any) -> tuple[list[str], str, dict[str, bytes]]:
-        lost = (self.ray.exceptions.WorkerCrashedError, self.ray.exceptions.NodeDiedError, self.ray.exceptions.OutOfMemoryError, self.ray.exceptions.LocalRayletDiedError)
+        lost = (
+            self.ray.exceptions.WorkerCrashedError,
+            self.ray.exceptions.NodeDiedError,
+            self.ray.exceptions.OutOfMemoryError,
+            self.ray.exceptions.LocalRayletDiedError,
+        )
         try:
             return self.ray.get(reference)
         except lost:
             return LOST, "", {}
         except self.ray.exceptions.RayError as error:  # the cluster's fault, not the job's
-            raise Refused(f"the Ray cluster cannot run the jobs: {str(error).strip().splitlines()[-1]}") from error
+            raise Refused(
+                f"the Ray cluster cannot run the jobs: {str(error).strip().splitlines()[-1]}"
+            ) from error
 
 
-def _work(stored: list[dict[str, Any]], root: str, token: str, begun: dict[str, bytes], fail_fast: bool = False) -> tuple[list[str], str, dict[str, bytes]]:
-    """On a node: compute a group in the runs folder, or, if the node does not see it, in a folder of its own, and send the files back."""
+def _work(
+    stored: list[dict[str, Any]], root: str, token: str, begun: dict[str, bytes], fail_fast: bool = False
+) -> tuple[list[str], str, dict[str, bytes]]:
+    """On a node: compute a group in the runs folder, or, if the node does not see it, in a folder of its own,
+    and send the files back."""
     shared = Path(root)
     try:
         if (shared / token).exists():
@@ -144,7 +174,12 @@ def _left_behind(group: Group) -> dict[str, bytes]:
 
 
 def _files(root: Path, folders: list[str]) -> dict[str, bytes]:
-    return {f"{folder}/{path.name}": path.read_bytes() for folder in folders for path in sorted(root.joinpath(*folder.split("/")).glob("*")) if path.is_file() and not path.name.startswith(".")}
+    return {
+        f"{folder}/{path.name}": path.read_bytes()
+        for folder in folders
+        for path in sorted(root.joinpath(*folder.split("/")).glob("*"))
+        if path.is_file() and not path.name.startswith(".")
+    }
 
 
 def _store(files: dict[str, bytes], root: Path) -> None:
@@ -156,7 +191,8 @@ def _store(files: dict[str, bytes], root: Path) -> None:
 
 
 def _check_reachable(address: str) -> None:
-    """Refuse at once where nobody listens, or something that is not Ray; Ray itself would try for a long time."""
+    """Refuse at once where nobody listens, or something that is not Ray; Ray itself would try for a long
+    time."""
     plain = address.removeprefix("ray://")
     if plain in ("auto", "local"):
         return
@@ -164,10 +200,19 @@ def _check_reachable(address: str) -> None:
     try:
         socket.create_connection((host or plain, int(port)), timeout=5).close()
     except (OSError, ValueError) as error:
-        raise Refused(f"nobody answers at the Ray address {address}: {error} (set --address host:port)") from error
+        raise Refused(
+            f"nobody answers at the Ray address {address}: {error} (set --address host:port)"
+        ) from error
     if plain == address:
         try:
-            healthy = subprocess.run([sys.executable, "-m", "ray.scripts.scripts", "health-check", "--address", address], capture_output=True, timeout=30).returncode == 0
+            healthy = (
+                subprocess.run(
+                    [sys.executable, "-m", "ray.scripts.scripts", "health-check", "--address", address],
+                    capture_output=True,
+                    timeout=30,
+                ).returncode
+                == 0
+            )
         except subprocess.TimeoutExpired:
             healthy = False
         if not healthy:

@@ -6,12 +6,13 @@ import os
 import signal
 import threading
 import time
+from collections.abc import Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
 from multiprocessing import get_context
 from pathlib import Path
-from typing import Any, Sequence
+from typing import Any
 
 from stagewise.errors import Refused, require
 from stagewise.lab.engines import attempt, parted
@@ -22,11 +23,19 @@ TRIES = 3  # that a group has if its worker dies
 
 
 class Pool:
-    """Workers are spawned, never forked. If one dies, the groups that had begun are tried one by one, so that the one that kills its worker is known."""
+    """Workers are spawned, never forked. If one dies, the groups that had begun are tried one by one, so that
+    the one that kills its worker is known."""
 
     def __init__(self, workers: int | None = None):
-        cores = sorted(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else list(range(os.cpu_count() or 1))
-        require(workers is None or 1 <= workers <= 1024, f"a pool has between 1 and 1024 workers, not {workers} (set --workers)")
+        cores = (
+            sorted(os.sched_getaffinity(0))
+            if hasattr(os, "sched_getaffinity")
+            else list(range(os.cpu_count() or 1))
+        )
+        require(
+            workers is None or 1 <= workers <= 1024,
+            f"a pool has between 1 and 1024 workers, not {workers} (set --workers)",
+        )
         self.cores = [cores[n % len(cores)] for n in range(workers or len(cores))]
 
     @property
@@ -41,18 +50,27 @@ class Pool:
                 before = len(left)
                 if self._round(left, self.cores, root, progress, fail_fast):
                     return
-                suspects = [group for group in left if any(block.folder.exists() and not block.finished for block in group)]
+                suspects = [
+                    group
+                    for group in left
+                    if any(block.folder.exists() and not block.finished for block in group)
+                ]
                 for group in suspects:
                     left.remove(group)
                     if self._alone(group, root, progress, fail_fast):
                         return
                 idle = idle + 1 if len(left) == before else 0
-                require(idle < TRIES, "the workers of the pool die before they begin (a script that calls sweep needs `if __name__ == '__main__':` around it)")
+                require(
+                    idle < TRIES,
+                    "the workers of the pool die before they begin (a script that calls sweep needs `if "
+                    "__name__ == '__main__':` around it)",
+                )
         finally:
             progress.end()
 
     def _alone(self, group: Group, root: Path, progress: Silent, fail_fast: bool) -> bool:
-        """A group that may have killed its worker, by itself, until it is done or has died too often; then each of its blocks alone, to find the one that does. Whether all should end."""
+        """A group that may have killed its worker, by itself, until it is done or has died too often; then
+        each of its blocks alone, to find the one that does. Whether all should end."""
         one = [group]
         for _ in range(TRIES):
             if self._round(one, self.cores[:1], root, progress, fail_fast):
@@ -65,8 +83,11 @@ class Pool:
         progress.note(f"{group[0].folder} failed: its worker died {TRIES} times")
         return fail_fast
 
-    def _round(self, left: list[Group], cores: Sequence[int], root: Path, progress: Silent, fail_fast: bool) -> bool:
-        """One pool, until all is done or a worker dies and takes the pool with it; what is done is taken from `left`. Whether all should end, for a failure."""
+    def _round(
+        self, left: list[Group], cores: Sequence[int], root: Path, progress: Silent, fail_fast: bool
+    ) -> bool:
+        """One pool, until all is done or a worker dies and takes the pool with it; what is done is taken from
+        `left`. Whether all should end, for a failure."""
         context = get_context("spawn")
         free = context.SimpleQueue()
         for core in cores:
@@ -74,7 +95,9 @@ class Pool:
         pool = ProcessPoolExecutor(min(len(cores), len(left)), context, _begin, (free, os.getpid()))
         try:
             with _interrupts_held():  # workers inherit that, and end when they are told to
-                waiting: dict[Future, Group] = {pool.submit(_work, to_json(group), str(root), fail_fast): group for group in left}
+                waiting: dict[Future, Group] = {
+                    pool.submit(_work, to_json(group), str(root), fail_fast): group for group in left
+                }
             while waiting:
                 began = time.monotonic()
                 ended, _ = wait(waiting, return_when=FIRST_COMPLETED)

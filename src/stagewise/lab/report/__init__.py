@@ -1,11 +1,12 @@
-"""The page: one self-contained file that tells each paper, shows its figures and dynamics, and holds the ledger."""
+"""The page: one self-contained file that tells each paper, shows its figures and dynamics, and holds the
+ledger."""
 
 from __future__ import annotations
 
-from functools import lru_cache
+from collections.abc import Mapping, Sequence
+from functools import cache
 from pathlib import Path
 from string import Template
-from typing import Mapping, Sequence
 
 from stagewise.lab.catalogue import Paper
 from stagewise.lab.engine import Runs
@@ -22,7 +23,14 @@ from stagewise.lab.report.paper import part
 HERE = Path(__file__).parent
 
 
-def write(papers: Sequence[Paper], entries: Sequence[Entry], figures: Sequence[Figure], preset: str, runs: Runs, target: Path) -> Path:
+def write(
+    papers: Sequence[Paper],
+    entries: Sequence[Entry],
+    figures: Sequence[Figure],
+    preset: str,
+    runs: Runs,
+    target: Path,
+) -> Path:
     """Draw the figures (as PNG, SVG and in the page) and write `report.html` into `target`."""
     charts = {figure: draw(figure, preset, runs) for figure in figures}
     folder = make_folder(target / "figures")
@@ -32,14 +40,30 @@ def write(papers: Sequence[Paper], entries: Sequence[Entry], figures: Sequence[F
     return target / "report.html"
 
 
-def page(papers: Sequence[Paper], entries: Sequence[Entry], charts: Mapping[Figure, Spec], preset: str, runs: Runs) -> str:
+def page(
+    papers: Sequence[Paper], entries: Sequence[Entry], charts: Mapping[Figure, Spec], preset: str, runs: Runs
+) -> str:
     """The whole page, with the figures given."""
-    parts = [part(paper, entries, {figure: chart for figure, chart in charts.items() if figure.paper == paper.name}, preset, runs) for paper in papers]
+    parts = [
+        part(
+            paper,
+            entries,
+            {figure: chart for figure, chart in charts.items() if figure.paper == paper.name},
+            preset,
+            runs,
+        )
+        for paper in papers
+    ]
     return Template((HERE / "page.html").read_text()).substitute(
-        style=(HERE / "page.css").read_text(), scripts=scripts("page.js"), front=front(papers, entries, preset, runs), machine=machine(),
+        style=(HERE / "page.css").read_text(),
+        scripts=scripts("page.js"),
+        front=front(papers, entries, preset, runs),
+        machine=machine(),
         links="".join(f'<a href="#{text(paper.name)}">{text(paper.name)}</a>' for paper in papers),
-        papers="\n".join(parts), ledger=ledger(entries, list(charts), preset), beyond=beyond(entries),
-    )  # fmt: skip
+        papers="\n".join(parts),
+        ledger=ledger(entries, list(charts), preset),
+        beyond=beyond(entries),
+    )
 
 
 def draw(figure: Figure, preset: str, runs: Runs) -> Spec:
@@ -47,9 +71,11 @@ def draw(figure: Figure, preset: str, runs: Runs) -> Spec:
     return styled(figure.draw(**{name: given(need, runs) for name, need in figure.needs_at(preset).items()}))
 
 
-@lru_cache(maxsize=None)
+@cache
 def scripts(*names: str) -> str:
     """vega, vega-lite and vega-embed with our own lines, as one bundle that needs no network."""
     import vl_convert
 
-    return vl_convert.javascript_bundle("\n".join((HERE / name).read_text() for name in ("charts.js", *names))).replace("</script", "<\\/script")
+    return vl_convert.javascript_bundle(
+        "\n".join((HERE / name).read_text() for name in ("charts.js", *names))
+    ).replace("</script", "<\\/script")

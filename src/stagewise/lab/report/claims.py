@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
 from stagewise.lab.charts import measured
 from stagewise.lab.figures import Figure
@@ -19,10 +19,10 @@ def ledger(entries: Sequence[Entry], figures: Sequence[Figure], preset: str) -> 
     outcomes = dict.fromkeys(entry.verdict.outcome for entry in entries)
     return (
         '<section id="ledger"><h2>The ledger</h2><form class="filters" role="search" onsubmit="return false">'
-        f'{_choice("paper", "every paper", papers)}{_choice("verdict", "every verdict", outcomes)}'
+        f"{_choice('paper', 'every paper', papers)}{_choice('verdict', 'every verdict', outcomes)}"
         '<label>text <input type="search" name="text" placeholder="theorem, id, words"></label>'
         f'<output class="soft" aria-live="polite">{len(entries)} claims</output></form>'
-        f'{"".join(_claim(entry, used) for entry in entries)}</section>'
+        f"{''.join(_claim(entry, used) for entry in entries)}</section>"
     )
 
 
@@ -31,39 +31,78 @@ def beyond(entries: Sequence[Entry]) -> str:
     ours = [entry for entry in entries if entry.claim.beyond_paper]
     if not ours:
         return ""
-    lines = "".join(f'<li>{verdict(entry.verdict.outcome)} {link(entry.claim.id)} {text(entry.claim.statement)}</li>' for entry in ours)
-    return f'<section id="beyond"><h2>Beyond the papers</h2><p>Claims that no paper makes: what its figures or proofs suggest, repaired forms of what fails as printed, and what we found on the way.</p><ul class="plain">{lines}</ul></section>'
+    lines = "".join(
+        f"<li>{verdict(entry.verdict.outcome)} {link(entry.claim.id)} {text(entry.claim.statement)}</li>"
+        for entry in ours
+    )
+    return (
+        '<section id="beyond"><h2>Beyond the papers</h2><p>Claims that no paper makes: what its figures '
+        "or proofs suggest, repaired forms of what fails as printed, and what we found on the way.</p><ul "
+        f'class="plain">{lines}</ul></section>'
+    )
 
 
 def _choice(name: str, every: str, values: Mapping[str, None]) -> str:
     options = "".join(f"<option>{text(value)}</option>" for value in values)
-    return f'<label>{text(name)} <select name="{text(name)}"><option value="">{text(every)}</option>{options}</select></label>'
+    return (
+        f'<label>{text(name)} <select name="{text(name)}"><option '
+        f'value="">{text(every)}</option>{options}</select></label>'
+    )
 
 
 def _measured(entry: Entry) -> str:
     """What was measured, drawn, for a claim that no figure shows."""
     drawn = measured(entry.claim.id, entry.verdict, entry.control)
-    return f"<figure>{chart(drawn, f'measured values of {entry.claim.id} and of its control, with intervals')}</figure>" if drawn else ""
+    if not drawn:
+        return ""
+    says = f"measured values of {entry.claim.id} and of its control, with intervals"
+    return f"<figure>{chart(drawn, says)}</figure>"
 
 
 def _claim(entry: Entry, used: Mapping[Figure, frozenset]) -> str:
     claim = entry.claim
-    values = "<br>".join(f"{text(name)}: {text(number(value))}" for name, value in entry.verdict.measured.items())
+    values = "<br>".join(
+        f"{text(name)}: {text(number(value))}" for name, value in entry.verdict.measured.items()
+    )
     fooled = "; ".join(f"{name}: {number(value)}" for name, value in entry.control.measured.items())
     runs = experiments_of(claim.needs_at(entry.preset))
     settings = list(dict.fromkeys(settings_of(experiment) for experiment in runs))
-    listed = "<br>".join(map(text, settings[:MOST_SETTINGS])) + (f"<br>and {len(settings) - MOST_SETTINGS} more" if len(settings) > MOST_SETTINGS else "")
-    related = [figure for figure, experiments in used.items() if figure.paper == claim.paper and experiments & set(runs)]
-    more = definitions([
-        ("source", text(claim.source)), ("the paper predicts", text(claim.predicted)), ("measured", values),
-        ("why", text(entry.verdict.why)), ("threshold", text(claim.threshold)), ("because", text(claim.reason)),
-        ("control", f"{text(claim.control_is)}: {verdict(entry.control.outcome)} <small>{text(fooled)}</small>"),
-        ("seeds", text(entry.verdict.seeds or "")), ("restated", text(claim.restated)), ("note", text(claim.note)),
-        ("figure", " ".join(f'<a href="#{text(figure.id)}">{text(figure.id)}</a>' for figure in related[:4]) or _measured(entry)),
-        ("settings", listed), ("command", f"<code>stagewise reproduce {text(claim.id)} --preset {text(entry.preset)}</code>"),
-    ])  # fmt: skip
+    listed = "<br>".join(map(text, settings[:MOST_SETTINGS])) + (
+        f"<br>and {len(settings) - MOST_SETTINGS} more" if len(settings) > MOST_SETTINGS else ""
+    )
+    related = [
+        figure
+        for figure, experiments in used.items()
+        if figure.paper == claim.paper and experiments & set(runs)
+    ]
+    more = definitions(
+        [
+            ("source", text(claim.source)),
+            ("the paper predicts", text(claim.predicted)),
+            ("measured", values),
+            ("why", text(entry.verdict.why)),
+            ("threshold", text(claim.threshold)),
+            ("because", text(claim.reason)),
+            (
+                "control",
+                f"{text(claim.control_is)}: {verdict(entry.control.outcome)} <small>{text(fooled)}</small>",
+            ),
+            ("seeds", text(entry.verdict.seeds or "")),
+            ("restated", text(claim.restated)),
+            ("note", text(claim.note)),
+            (
+                "figure",
+                " ".join(f'<a href="#{text(figure.id)}">{text(figure.id)}</a>' for figure in related[:4])
+                or _measured(entry),
+            ),
+            ("settings", listed),
+            ("command", f"<code>stagewise reproduce {text(claim.id)} --preset {text(entry.preset)}</code>"),
+        ]
+    )
     ours = ' <small class="ours">beyond the paper</small>' if claim.beyond_paper else ""
     return (
-        f'<details class="claim" id="{text(anchor(claim.id))}" data-paper="{text(claim.paper)}" data-verdict="{text(entry.verdict.outcome)}">'
-        f"<summary>{verdict(entry.verdict.outcome)} <b>{text(claim.id)}</b>{ours} <span>{text(claim.statement)}</span></summary>{more}</details>"
+        f'<details class="claim" id="{text(anchor(claim.id))}" data-paper="{text(claim.paper)}" '
+        f'data-verdict="{text(entry.verdict.outcome)}">'
+        f"<summary>{verdict(entry.verdict.outcome)} <b>{text(claim.id)}</b>{ours} "
+        f"<span>{text(claim.statement)}</span></summary>{more}</details>"
     )

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any, Sequence
+from collections.abc import Sequence
+from typing import Any
 
 from stagewise.lab.catalogue import Paper
 from stagewise.lab.engine import Runs
@@ -12,17 +13,22 @@ from stagewise.lab.report.markup import definitions, text, verdict
 
 OUTCOMES = ("holds", "fails", "inconclusive", "untested")
 LEGEND = (
-    "In brackets: 95 % intervals over seeds; exact where nothing is random. A control is a case on which the claim must not hold. "
+    "In brackets: 95 % intervals over seeds; exact where nothing is random. A control is a case on which the "
+    "claim must not hold. "
     "Lines in figures are medians over seeds, bands the middle 80 %."
 )
 
 
 def front(papers: Sequence[Paper], entries: Sequence[Entry], preset: str, runs: Runs) -> str:
-    cards = "".join(_card(paper, [entry for entry in entries if entry.claim.paper == paper.name], runs) for paper in papers)
+    cards = "".join(
+        _card(paper, [entry for entry in entries if entry.claim.paper == paper.name], runs)
+        for paper in papers
+    )
     seconds = sum({run.folders: run.seconds for run in runs.values()}.values())
     took = f"{len({run.folders for run in runs.values()})} runs, {_time(seconds)} of computing"
     return (
-        f"<p>{len(entries)} claims at preset <b>{text(preset)}</b>: {_counts(entries)}. {took}, on {text(_here())}.</p>"
+        f"<p>{len(entries)} claims at preset <b>{text(preset)}</b>: {_counts(entries)}. {took}, on "
+        f"{text(_here())}.</p>"
         f'<div class="cards">{cards}</div><p class="soft">{text(LEGEND)}</p>'
     )
 
@@ -38,10 +44,16 @@ def machine() -> str:
 
 
 def _card(paper: Paper, entries: Sequence[Entry], runs: Runs) -> str:
-    mine = {run.folders: run.seconds for experiment, run in runs.items() if experiment.name.partition(".")[0] == paper.name}
+    mine = {
+        run.folders: run.seconds
+        for experiment, run in runs.items()
+        if experiment.name.partition(".")[0] == paper.name
+    }
     return (
-        f'<a class="card" href="#{text(paper.name)}"><b>{text(paper.name)}</b><span>{text(paper.title)}</span>'
-        f'<span>{_counts(entries)}</span><span class="soft">{len(mine)} runs, {_time(sum(mine.values()))}</span></a>'
+        '<a class="card" '
+        f'href="#{text(paper.name)}"><b>{text(paper.name)}</b><span>{text(paper.title)}</span>'
+        f'<span>{_counts(entries)}</span><span class="soft">{len(mine)} runs, '
+        f"{_time(sum(mine.values()))}</span></a>"
     )
 
 
@@ -51,7 +63,13 @@ def _counts(entries: Sequence[Entry]) -> str:
 
 
 def _time(seconds: float) -> str:
-    return f"{seconds:.0f} s" if seconds < 90 else f"{seconds / 60:.0f} min" if seconds < 5400 else f"{seconds / 3600:.1f} h"
+    return (
+        f"{seconds:.0f} s"
+        if seconds < 90
+        else f"{seconds / 60:.0f} min"
+        if seconds < 5400
+        else f"{seconds / 3600:.1f} h"
+    )
 
 
 def _flat(value: dict, prefix: str = "") -> dict[str, Any]:

@@ -20,7 +20,9 @@ def prose(value: str) -> str:
 
 
 def verdict(outcome: str, count: int | None = None) -> str:
-    return f'<span class="verdict {text(outcome)}">{"" if count is None else f"{count} "}{text(outcome)}</span>'
+    return (
+        f'<span class="verdict {text(outcome)}">{"" if count is None else f"{count} "}{text(outcome)}</span>'
+    )
 
 
 def anchor(claim: str) -> str:
@@ -42,12 +44,17 @@ def number(interval) -> str:
 def chart(spec: Spec, says: str) -> str:
     """A place for a chart, its spec, and what it shows for those who do not see it."""
     drawn = json.dumps(spec, separators=(",", ":")).replace("</", "<\\/")
-    return f'<div class="chart" role="img" tabindex="0" aria-label="{text(says)}"></div><script type="application/json" class="spec">{drawn}</script>'
+    return (
+        f'<div class="chart" role="img" tabindex="0" aria-label="{text(says)}"></div><script '
+        f'type="application/json" class="spec">{drawn}</script>'
+    )
 
 
 def definitions(pairs: list[tuple[str, str]]) -> str:
     """A list of terms, each with HTML; empty ones are left out."""
-    return "<dl>" + "".join(f"<dt>{text(term)}</dt><dd>{inner}</dd>" for term, inner in pairs if inner) + "</dl>"
+    return (
+        "<dl>" + "".join(f"<dt>{text(term)}</dt><dd>{inner}</dd>" for term, inner in pairs if inner) + "</dl>"
+    )
 
 
 def settings_of(experiment: Any) -> str:

@@ -1,12 +1,13 @@
-"""A window on a folder of runs: what runs now, what is finished, runs side by side, and the figures that can be drawn. It only reads."""
+"""A window on a folder of runs: what runs now, what is finished, runs side by side, and the figures that can
+be drawn. It only reads."""
 
 from __future__ import annotations
 
 import asyncio
 import ipaddress
 import socket
+from collections.abc import Callable
 from pathlib import Path
-from typing import Callable
 
 import uvicorn
 
@@ -20,7 +21,9 @@ def serve(root: Path, host: str, port: int, ready: Callable[[str], None]) -> Non
     listening = _listen(host, port)
     name = f"[{host}]" if ":" in host else host
     ready(f"http://{name}:{listening.getsockname()[1]}/")
-    config = uvicorn.Config(app(root, only_here=is_loopback(host)), log_level="error", lifespan="off", server_header=False)
+    config = uvicorn.Config(
+        app(root, only_here=is_loopback(host)), log_level="error", lifespan="off", server_header=False
+    )
     try:
         asyncio.run(uvicorn.Server(config).serve(sockets=[listening]))
     finally:
@@ -42,5 +45,7 @@ def _listen(host: str, port: int) -> socket.socket:
         found.bind(address)
         found.listen(128)
     except OSError as error:
-        raise Refused(f"cannot listen on {host}, port {port}: {error.strerror or error} (set --host or --port)") from error
+        raise Refused(
+            f"cannot listen on {host}, port {port}: {error.strerror or error} (set --host or --port)"
+        ) from error
     return found

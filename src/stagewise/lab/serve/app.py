@@ -1,9 +1,10 @@
-"""The web application: a page, its data as JSON, and the reports of the folder, each under a policy that lets no foreign code run."""
+"""The web application: a page, its data as JSON, and the reports of the folder, each under a policy that lets
+no foreign code run."""
 
 from __future__ import annotations
 
 import json
-from functools import lru_cache
+from functools import cache
 from pathlib import Path
 
 from starlette.applications import Starlette
@@ -20,21 +21,46 @@ from stagewise.lab.report import scripts
 from stagewise.lab.serve import curves, watch
 
 HERE = Path(__file__).parent
-POLICY = "default-src 'none'; script-src 'self'; style-src 'self' 'unsafe-inline'; img-src 'self' data:; connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
-REPORT_POLICY = "sandbox allow-scripts; default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inline'; img-src data:"
-KINDS = {".html": "text/html; charset=utf-8", ".json": "application/json", ".svg": "image/svg+xml", ".png": "image/png"}
+POLICY = (
+    "default-src 'none'; script-src 'self'; style-src 'self' 'unsafe-inline'; img-src 'self' data:; "
+    "connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+)
+REPORT_POLICY = (
+    "sandbox allow-scripts; default-src 'none'; script-src 'unsafe-inline'; style-src "
+    "'unsafe-inline'; img-src data:"
+)
+KINDS = {
+    ".html": "text/html; charset=utf-8",
+    ".json": "application/json",
+    ".svg": "image/svg+xml",
+    ".png": "image/png",
+}
 LOOPBACK = ["localhost", "127.0.0.1", "[::1]", "::1"]
 
 
 def app(root: Path, only_here: bool = True) -> Starlette:
-    """The application for a folder of runs. With `only_here`, requests under other names than this machine's own are refused."""
+    """The application for a folder of runs. With `only_here`, requests under other names than this machine's
+    own are refused."""
     routes = [
-        Route("/", page), Route("/page.css", style), Route("/live.js", script), Route("/api/runs", runs), Route("/api/run/{experiment}/{settings}/{seeds}", run),
-        Route("/api/compare", compare), Route("/api/figures", figures), Route("/api/figure/{id}/{preset}", figure),
-        Route("/told/{paper}/{preset}", told), Route("/reports/{name}/{file}", report), Route("/reports/{name}/figures/{file}", picture),
-    ]  # fmt: skip
-    guards = [Middleware(Guarded), *([Middleware(TrustedHostMiddleware, allowed_hosts=LOOPBACK)] if only_here else [])]
-    made = Starlette(routes=routes, middleware=guards, exception_handlers={watch.Missing: _missing, Exception: _broken})
+        Route("/", page),
+        Route("/page.css", style),
+        Route("/live.js", script),
+        Route("/api/runs", runs),
+        Route("/api/run/{experiment}/{settings}/{seeds}", run),
+        Route("/api/compare", compare),
+        Route("/api/figures", figures),
+        Route("/api/figure/{id}/{preset}", figure),
+        Route("/told/{paper}/{preset}", told),
+        Route("/reports/{name}/{file}", report),
+        Route("/reports/{name}/figures/{file}", picture),
+    ]
+    guards = [
+        Middleware(Guarded),
+        *([Middleware(TrustedHostMiddleware, allowed_hosts=LOOPBACK)] if only_here else []),
+    ]
+    made = Starlette(
+        routes=routes, middleware=guards, exception_handlers={watch.Missing: _missing, Exception: _broken}
+    )
     made.state.root = root
     return made
 
@@ -68,7 +94,7 @@ def script(request: Request) -> Response:
     return _answer(_script(), "text/javascript")
 
 
-@lru_cache(maxsize=None)
+@cache
 def _script() -> bytes:
     return scripts(str(HERE / "live.js")).encode()
 
@@ -82,8 +108,14 @@ def run(request: Request) -> Response:
     block = watch.block_of(request.app.state.root, **request.path_params)
     found = watch.trajectory(block)
     chart = curves.drawn({block.experiment.name: found}) if found is not None else None
-    return _json({"settings": watch.settings_of(block), "finished": block.finished, "records": 0 if found is None else found.sizes["record"],
-                  "chart": chart})  # fmt: skip
+    return _json(
+        {
+            "settings": watch.settings_of(block),
+            "finished": block.finished,
+            "records": 0 if found is None else found.sizes["record"],
+            "chart": chart,
+        }
+    )
 
 
 def compare(request: Request) -> Response:
@@ -96,7 +128,9 @@ def compare(request: Request) -> Response:
         raise watch.Missing("only runs of the same experiment can be compared")
     apart = watch.differing([watch.settings_of(block) for block in found])
     labels = [_label(n, block, apart) for n, block in enumerate(found)]
-    there = {label: run for label, block in zip(labels, found) if (run := watch.trajectory(block)) is not None}
+    there = {
+        label: run for label, block in zip(labels, found) if (run := watch.trajectory(block)) is not None
+    }
     chart = curves.drawn(there) if there else None
     return _json({"labels": labels, "differing": apart, "chart": chart})
 
@@ -129,9 +163,17 @@ def told(request: Request) -> Response:
     from stagewise.lab.api import page as page_of
 
     name, preset, root = request.path_params["paper"], request.path_params["preset"], request.app.state.root
-    if name not in watch.catalogue.papers() or preset not in PRESETS or not watch.page_ready(name, preset, root):
+    if (
+        name not in watch.catalogue.papers()
+        or preset not in PRESETS
+        or not watch.page_ready(name, preset, root)
+    ):
         raise watch.Missing("that page cannot be told from what is stored")
-    return Response(page_of(name, preset, root), media_type="text/html; charset=utf-8", headers={"Content-Security-Policy": REPORT_POLICY})
+    return Response(
+        page_of(name, preset, root),
+        media_type="text/html; charset=utf-8",
+        headers={"Content-Security-Policy": REPORT_POLICY},
+    )
 
 
 def report(request: Request) -> Response:
@@ -146,7 +188,9 @@ def _file(request: Request, *parts: str) -> Response:
     path = watch.inside(request.app.state.root, "reports", *parts)
     if path.suffix not in KINDS or not path.is_file():
         raise watch.Missing("no such file in the reports")
-    return FileResponse(path, media_type=KINDS[path.suffix], headers={"Content-Security-Policy": REPORT_POLICY})
+    return FileResponse(
+        path, media_type=KINDS[path.suffix], headers={"Content-Security-Policy": REPORT_POLICY}
+    )
 
 
 def _missing(request: Request, error: Exception) -> Response:
@@ -154,11 +198,15 @@ def _missing(request: Request, error: Exception) -> Response:
 
 
 def _broken(request: Request, error: Exception) -> Response:
-    return JSONResponse({"error": f"that cannot be shown: {type(error).__name__}"}, status_code=500, headers=_headers())
+    return JSONResponse(
+        {"error": f"that cannot be shown: {type(error).__name__}"}, status_code=500, headers=_headers()
+    )
 
 
 def _json(value) -> Response:
-    return Response(json.dumps(value, allow_nan=False), media_type="application/json")  # in ASCII: names may hold what UTF-8 cannot
+    return Response(
+        json.dumps(value, allow_nan=False), media_type="application/json"
+    )  # in ASCII: names may hold what UTF-8 cannot
 
 
 def _answer(content: bytes, kind: str) -> Response:
@@ -166,4 +214,9 @@ def _answer(content: bytes, kind: str) -> Response:
 
 
 def _headers() -> dict[str, str]:
-    return {"Content-Security-Policy": POLICY, "X-Content-Type-Options": "nosniff", "Referrer-Policy": "no-referrer", "Cache-Control": "no-store"}
+    return {
+        "Content-Security-Policy": POLICY,
+        "X-Content-Type-Options": "nosniff",
+        "Referrer-Policy": "no-referrer",
+        "Cache-Control": "no-store",
+    }

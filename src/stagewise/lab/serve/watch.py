@@ -1,12 +1,14 @@
-"""What there is to see in a folder of runs, as plain values. Folders may appear, vanish or be half written at any moment."""
+"""What there is to see in a folder of runs, as plain values. Folders may appear, vanish or be half written at
+any moment."""
 
 from __future__ import annotations
 
 import json
 import os
 import re
+from collections.abc import Iterable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Iterable
+from typing import TYPE_CHECKING, Any
 
 from stagewise.errors import Refused
 from stagewise.lab import catalogue
@@ -43,10 +45,18 @@ def listed(root: Path) -> list[dict[str, Any]]:
         if not stays(folder, top):
             continue
         run = read_listed(folder, known)
-        found.append({
-            "folder": "/".join(run.folder.relative_to(root).parts), "experiment": run.experiment, "seeds": list(run.seeds), "state": run.state,
-            "seconds": run.seconds, "finished": run.finished, "progress": run.progress, "settings": _changed(known.get(run.experiment), run.settings),
-        })  # fmt: skip
+        found.append(
+            {
+                "folder": "/".join(run.folder.relative_to(root).parts),
+                "experiment": run.experiment,
+                "seeds": list(run.seeds),
+                "state": run.state,
+                "seconds": run.seconds,
+                "finished": run.finished,
+                "progress": run.progress,
+                "settings": _changed(known.get(run.experiment), run.settings),
+            }
+        )
     return sorted(found, key=lambda run: (run["state"] != "running", run["experiment"], run["folder"]))
 
 
@@ -110,7 +120,11 @@ def stored(experiments: Iterable[Experiment], root: Path) -> bool:
 def figures_ready(root: Path) -> list[dict[str, str]]:
     """The figures that can be drawn, with the preset they are at."""
     every = [(figure, preset) for figure in figures().values() for preset in PRESETS]
-    return [{"id": figure.id, "preset": preset, "source": figure.source, "shows": figure.shows} for figure, preset in every if ready(figure, preset, root)]
+    return [
+        {"id": figure.id, "preset": preset, "source": figure.source, "shows": figure.shows}
+        for figure, preset in every
+        if ready(figure, preset, root)
+    ]
 
 
 def page_ready(paper: str, preset: str, root: Path) -> bool:
@@ -122,12 +136,19 @@ def page_ready(paper: str, preset: str, root: Path) -> bool:
 
 def pages_ready(root: Path) -> list[dict[str, str]]:
     """The papers that can be told, with the preset they are at."""
-    return [{"paper": paper, "preset": preset} for paper in catalogue.papers() for preset in PRESETS if page_ready(paper, preset, root)]
+    return [
+        {"paper": paper, "preset": preset}
+        for paper in catalogue.papers()
+        for preset in PRESETS
+        if page_ready(paper, preset, root)
+    ]
 
 
 def reports(root: Path) -> list[str]:
     """The reports that were written into this folder."""
-    return sorted(path.parent.name for path in root.glob("reports/*/report.html") if NAME.fullmatch(path.parent.name))
+    return sorted(
+        path.parent.name for path in root.glob("reports/*/report.html") if NAME.fullmatch(path.parent.name)
+    )
 
 
 def _changed(cls: type | None, settings: dict[str, Any]) -> str:

@@ -1,8 +1,9 @@
 """Theorems 4 and 9: weights that compose exactly, as printed and repaired; and two remarks of Section 7.
 
-Layer 1 looks from (i, j) to (i, pi_i(j)) and copies sigma there: one hop. Layer l + 1 looks from (i, j), which holds hop_i^r(j) for r = 2^(l-1), to
-(i + r, hop_i^r(j)) and copies the r hops from there: 2r hops. Theorem 9 names a level by its angle and, if its permutation is not the identity, by
-a coordinate of its own; then m + 2 numbers a symbol are enough instead of k."""
+Layer 1 looks from (i, j) to (i, pi_i(j)) and copies sigma there: one hop. Layer l + 1 looks from (i, j),
+which holds hop_i^r(j) for r = 2^(l-1), to (i + r, hop_i^r(j)) and copies the r hops from there: 2r hops.
+Theorem 9 names a level by its angle and, if its permutation is not the identity, by a coordinate of its own;
+then m + 2 numbers a symbol are enough instead of k."""
 
 from __future__ import annotations
 
@@ -32,7 +33,12 @@ class Construction:
         return blocks[..., -1, :] @ self.readout
 
     def in_single_precision(self) -> Construction:
-        return replace(self, first=self.first.astype(np.float32), scores=[matrix.astype(np.float32) for matrix in self.scores], readout=self.readout.astype(np.float32))
+        return replace(
+            self,
+            first=self.first.astype(np.float32),
+            scores=[matrix.astype(np.float32) for matrix in self.scores],
+            readout=self.readout.astype(np.float32),
+        )
 
     def error(self, labels: Int[np.ndarray, "batch token"], tokens: slice = slice(None)) -> float:
         """The largest difference to the label's unit vector, over sequences and tokens, in float32."""
@@ -68,18 +74,26 @@ def looks_ahead(levels: int, symbols: int, by: int = 1) -> np.ndarray:
     return np.kron(np.roll(np.eye(levels), by, axis=0), np.eye(symbols))
 
 
-def theorem4(hidden: Int[np.ndarray, "level symbol"], sigma: Int[np.ndarray, "batch level symbol"], cyclic: bool = True) -> Construction:
-    """As printed; the printed readout e_k (x) I reads hops that began at the first level, 1_k (x) I those of all."""
+def theorem4(
+    hidden: Int[np.ndarray, "level symbol"], sigma: Int[np.ndarray, "batch level symbol"], cyclic: bool = True
+) -> Construction:
+    """As printed; the printed readout e_k (x) I reads hops that began at the first level, 1_k (x) I those of
+    all."""
     k, N = _checked(hidden)
     layers = [block_matrix(2, 0, 0, SHARP * looks_at_hidden(hidden))]
-    layers += [block_matrix(layer + 2, 0, layer + 1, SHARP * looks_ahead(k, N)) for layer in range(1, k.bit_length())]
+    layers += [
+        block_matrix(layer + 2, 0, layer + 1, SHARP * looks_ahead(k, N)) for layer in range(1, k.bit_length())
+    ]
     levels = np.ones((k, 1)) if cyclic else np.eye(k)[:, -1:]
     return Construction(embed(sigma, np.float64), layers, np.kron(levels, np.eye(N)))
 
 
-def any_number_of_levels(hidden: Int[np.ndarray, "level symbol"], sigma: Int[np.ndarray, "batch level symbol"]) -> Construction:
-    """For k that is no power of two (Section 7): powers of two first, then one more layer for each further bit of k. hop_i^(r + s) = hop_(i+r)^s o hop_i^r
-    looks from the block that holds r hops, at level i + r - 1, one level on, and copies the block that holds s hops."""
+def any_number_of_levels(
+    hidden: Int[np.ndarray, "level symbol"], sigma: Int[np.ndarray, "batch level symbol"]
+) -> Construction:
+    """For k that is no power of two (Section 7): powers of two first, then one more layer for each further
+    bit of k. hop_i^(r + s) = hop_(i+r)^s o hop_i^r looks from the block that holds r hops, at level i + r -
+    1, one level on, and copies the block that holds s hops."""
     k, N = hidden.shape
     layers, copied = [block_matrix(2, 0, 0, SHARP * looks_at_hidden(hidden))], [1]
     bits = [2**b for b in range(k.bit_length()) if k & 2**b]
@@ -94,27 +108,43 @@ def any_number_of_levels(hidden: Int[np.ndarray, "level symbol"], sigma: Int[np.
     return Construction(embed(sigma, np.float64), layers, np.kron(np.ones((k, 1)), np.eye(N)), tuple(copied))
 
 
-def knows_hidden(hidden: Int[np.ndarray, "level symbol"], sigma: Int[np.ndarray, "batch level symbol"]) -> Construction:
-    """An embedding that may depend on pi (Section 7) holds one hop from the start, and needs log2 k layers."""
+def knows_hidden(
+    hidden: Int[np.ndarray, "level symbol"], sigma: Int[np.ndarray, "batch level symbol"]
+) -> Construction:
+    """An embedding that may depend on pi (Section 7) holds one hop from the start, and needs log2 k
+    layers."""
     k, N = _checked(hidden)
     first = blocks_of([own_symbols(sigma), first_hop(hidden, sigma)], (0, 0), np.float64)
-    layers = [block_matrix(layer + 2, 0, layer + 1, SHARP * looks_ahead(k, N)) for layer in range(k.bit_length() - 1)]
+    layers = [
+        block_matrix(layer + 2, 0, layer + 1, SHARP * looks_ahead(k, N))
+        for layer in range(k.bit_length() - 1)
+    ]
     return Construction(first, layers, np.kron(np.ones((k, 1)), np.eye(N)))
 
 
 def level_codes(hidden: Int[np.ndarray, "level symbol"], moved: int) -> Float[np.ndarray, "level code"]:
-    """p_i of Theorem 9: the angle of level i, and before it one coordinate for each level that is moved. As printed, the first level is 1."""
+    """p_i of Theorem 9: the angle of level i, and before it one coordinate for each level that is moved. As
+    printed, the first level is 1."""
     k, N = hidden.shape
     active = np.flatnonzero((hidden != np.arange(N)).any(1))
-    require(len(active) <= moved, f"composition: {len(active)} hidden permutations differ from the identity, which is more than the {moved} that the construction has room for")
+    require(
+        len(active) <= moved,
+        f"composition: {len(active)} hidden permutations differ from the identity, which is more than the "
+        f"{moved} that the construction has room for",
+    )
     own, angles = np.zeros((k, moved)), 2 * np.pi * np.arange(1, k + 1) / k
     own[active, np.arange(len(active))] = 1
     return np.concatenate([own, np.cos(angles)[:, None], np.sin(angles)[:, None]], axis=1)
 
 
-def theorem9(hidden: Int[np.ndarray, "level symbol"], sigma: Int[np.ndarray, "batch level symbol"], moved: int, repaired: bool = True) -> Construction:
-    """(m + 2) N (L + 2) dimensions for at most m hidden permutations. The printed readout p_k (x) I counts level k twice if it is one of the m; the
-    repaired one leaves its own coordinate out."""
+def theorem9(
+    hidden: Int[np.ndarray, "level symbol"],
+    sigma: Int[np.ndarray, "batch level symbol"],
+    moved: int,
+    repaired: bool = True,
+) -> Construction:
+    """(m + 2) N (L + 2) dimensions for at most m hidden permutations. The printed readout p_k (x) I counts
+    level k twice if it is one of the m; the repaired one leaves its own coordinate out."""
     k, N = _checked(hidden)
     codes, width = level_codes(hidden, moved), moved + 2
     by_angle = np.diag([0.0] * moved + [1.0, 1.0])
@@ -128,14 +158,19 @@ def theorem9(hidden: Int[np.ndarray, "level symbol"], sigma: Int[np.ndarray, "ba
     cos, sin = np.cos(2 * np.pi / k), np.sin(2 * np.pi / k)
     turn[moved:, moved:] = [[cos, -sin], [sin, cos]]
     layers = [block_matrix(2, 0, 0, first_layer)]
-    layers += [block_matrix(layer + 2, 0, layer + 1, sharp * np.kron(turn, np.eye(N))) for layer in range(1, k.bit_length())]
+    layers += [
+        block_matrix(layer + 2, 0, layer + 1, sharp * np.kron(turn, np.eye(N)))
+        for layer in range(1, k.bit_length())
+    ]
     read = codes[k - 1].copy()
     if repaired:
         read[:moved] = 0
     return Construction(_coded(codes, sigma), layers, np.kron(read[:, None], np.eye(N)))
 
 
-def _coded(codes: Float[np.ndarray, "level code"], sigma: Int[np.ndarray, "batch level symbol"]) -> Float[np.ndarray, "batch token 2 width"]:
+def _coded(
+    codes: Float[np.ndarray, "level code"], sigma: Int[np.ndarray, "batch level symbol"]
+) -> Float[np.ndarray, "batch token 2 width"]:
     k, N = sigma.shape[-2:]
     symbols = np.stack([own_symbols(sigma), sigma], -1)  # [batch, level, symbol, 2]
     units = np.eye(N)[symbols]
@@ -143,6 +178,8 @@ def _coded(codes: Float[np.ndarray, "level code"], sigma: Int[np.ndarray, "batch
     return coded.reshape(len(sigma), k * N, 2, -1)
 
 
-def labels(task: Composition, hidden: Int[np.ndarray, "level symbol"], sigma: Int[np.ndarray, "batch level symbol"]) -> Int[np.ndarray, "batch token"]:
+def labels(
+    task: Composition, hidden: Int[np.ndarray, "level symbol"], sigma: Int[np.ndarray, "batch level symbol"]
+) -> Int[np.ndarray, "batch token"]:
     """hop_i^k(j) of every token."""
     return hop(hidden, sigma, task.levels).reshape(len(sigma), task.tokens)

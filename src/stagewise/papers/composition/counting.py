@@ -13,14 +13,18 @@ DIMS = {"noise": ("stage", "size"), "right": ("stage", "size")}
 
 
 def measure(settings, seed: int) -> dict[str, np.ndarray]:
-    """For the first layer and the last, and more and more samples: the largest error of an entry of g, and how many queries of fresh sequences then have
-    their highest score at the right key."""
+    """For the first layer and the last, and more and more samples: the largest error of an entry of g, and
+    how many queries of fresh sequences then have their highest score at the right key."""
     task: Composition = settings.task
     hidden, rng = task.draw_hidden(generator(seed, INITIAL)), generator(seed, DATA)
     fresh = task.draw(rng, settings.tested)
     noise, right = [], []
     for layer in (1, task.depth):
-        g, named, goal = gradients.population(hidden, layer), gradients.names(hidden, fresh, layer), right_keys(hidden, doubled_hops(hidden, fresh))[layer - 1]
+        g, named, goal = (
+            gradients.population(hidden, layer),
+            gradients.names(hidden, fresh, layer),
+            right_keys(hidden, doubled_hops(hidden, fresh))[layer - 1],
+        )
         total, done = np.zeros_like(g), 0
         for size in settings.sizes:  # each size takes in the samples of the one before
             sigma = task.draw(rng, size - done)

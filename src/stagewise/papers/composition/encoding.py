@@ -1,7 +1,8 @@
 """Figure 3, right: a standard encoder learns hops by Adam, from a fixed set of sequences of shown symbols.
 
-Either a token in front says how many hops are asked (as in the paper), or every number of hops has a readout of its own (as in the theory). What is asked is a
-mixture of hops, the hardest alone, or one number of hops after another."""
+Either a token in front says how many hops are asked (as in the paper), or every number of hops has a readout
+of its own (as in the theory). What is asked is a mixture of hops, the hardest alone, or one number of hops
+after another."""
 
 from __future__ import annotations
 
@@ -21,13 +22,21 @@ from stagewise.tasks.composition import Composition, hop
 from stagewise.training import adam
 from stagewise.training.loop import Rule
 
-TARGETS = ("own level, hidden", "next level, 1 hop", "next level, 1 hop hidden", "2 levels on, 2 hops", "2 levels on, 2 hops hidden", "hop token")
+TARGETS = (
+    "own level, hidden",
+    "next level, 1 hop",
+    "next level, 1 hop hidden",
+    "2 levels on, 2 hops",
+    "2 levels on, 2 hops hidden",
+    "hop token",
+)
 PROBED = (1, 2)
 
 
 @dataclass(frozen=True)
 class Encoding(Rule):
-    """Adam on batches from a pool. Sequence m of the pool, and how many hops it asks for, are a function of m, so that nothing is stored."""
+    """Adam on batches from a pool. Sequence m of the pool, and how many hops it asks for, are a function of
+    m, so that nothing is stored."""
 
     task: Composition
     hops: tuple[int, ...]
@@ -49,7 +58,11 @@ class Encoding(Rule):
 
     def step(self, weights, numbers, key: Key[Array, ""]):
         count = weights["adam"]["count"]
-        asked = numbers["asked"][jnp.minimum(count * len(numbers["asked"]) // numbers["steps"].astype(jnp.int32), len(numbers["asked"]) - 1)]
+        asked = numbers["asked"][
+            jnp.minimum(
+                count * len(numbers["asked"]) // numbers["steps"].astype(jnp.int32), len(numbers["asked"]) - 1
+            )
+        ]
         chosen = jax.random.randint(key, (self.batch,), 0, self.pool)
         sigma, which = jax.vmap(lambda m: self.member(numbers, m, asked))(chosen)
 
@@ -58,7 +71,9 @@ class Encoding(Rule):
             return self.weigh(self.entropy(logits, numbers, sigma, which), asked)
 
         rate = numbers["rate"] * jnp.minimum(1, (count + 1) / numbers["warm_up"])
-        moved, state = adam.step(weights["model"], jax.grad(loss)(weights["model"]), weights["adam"], rate, self.clip)
+        moved, state = adam.step(
+            weights["model"], jax.grad(loss)(weights["model"]), weights["adam"], rate, self.clip
+        )
         return {"model": moved, "adam": state}
 
     def member(self, numbers, m: Int[Array, ""], asked: Float[Array, " hop"]):
@@ -66,19 +81,27 @@ class Encoding(Rule):
         of_sigma, of_hop = _keys(numbers["pool"], m)
         return self.task.sample(of_sigma, 1)[0], jax.random.categorical(of_hop, jnp.log(asked))
 
-    def respond(self, model: Encoder, sigma: Int[Array, "batch level symbol"], which: Int[Array, " batch"]) -> Float[Array, "batch token readout symbol"]:
+    def respond(
+        self, model: Encoder, sigma: Int[Array, "batch level symbol"], which: Int[Array, " batch"]
+    ) -> Float[Array, "batch token readout symbol"]:
         shown = sigma.reshape(len(sigma), -1)
         if self.form == "readouts":
             return model(shown)
         return model(self.with_token(shown, which))[:, 1:]
 
-    def with_token(self, shown: Int[Array, "batch token"], which: Int[Array, " batch"]) -> Int[Array, "batch places"]:
+    def with_token(
+        self, shown: Int[Array, "batch token"], which: Int[Array, " batch"]
+    ) -> Int[Array, "batch places"]:
         return jnp.concatenate([self.task.symbols + which[:, None], shown], axis=1)
 
     def labels(self, numbers, sigma: Int[Array, "batch level symbol"]) -> Int[Array, "batch token hop"]:
-        return jnp.stack([hop(numbers["hidden"], sigma, r) for r in self.hops], -1).reshape(len(sigma), self.task.tokens, len(self.hops))
+        return jnp.stack([hop(numbers["hidden"], sigma, r) for r in self.hops], -1).reshape(
+            len(sigma), self.task.tokens, len(self.hops)
+        )
 
-    def entropy(self, logits: Float[Array, "batch token readout symbol"], numbers, sigma, which: Int[Array, " batch"]) -> Float[Array, " readout"]:
+    def entropy(
+        self, logits: Float[Array, "batch token readout symbol"], numbers, sigma, which: Int[Array, " batch"]
+    ) -> Float[Array, " readout"]:
         labels = self.labels(numbers, sigma)
         if self.form == "token":
             labels = jnp.take_along_axis(labels, which[:, None, None], axis=-1)
@@ -93,38 +116,66 @@ class Encoding(Rule):
         if self.form == "readouts":
             logits = jnp.moveaxis(self.respond(model, sigma, jnp.zeros(self.tested, int)), 2, 0)
         else:
-            every = [self.respond(model, sigma, jnp.full(self.tested, n))[:, :, 0] for n in range(len(self.hops))]
+            every = [
+                self.respond(model, sigma, jnp.full(self.tested, n))[:, :, 0] for n in range(len(self.hops))
+            ]
             logits = jnp.stack(every)
         labels = jnp.moveaxis(labels, 2, 0)
         right = (jnp.argmax(logits, -1) == labels).mean((1, 2), dtype=jnp.float32)
-        return {"accuracy": right, "loss": optax.softmax_cross_entropy_with_integer_labels(logits, labels).mean((1, 2))}
+        return {
+            "accuracy": right,
+            "loss": optax.softmax_cross_entropy_with_integer_labels(logits, labels).mean((1, 2)),
+        }
 
     def done(self, measured, numbers):
         return measured["accuracy"][-1] >= self.solved
 
     def ends(self, weights, numbers):
-        """For every number of hops asked: where each layer looks, and which partial hops can be read off it by a linear map. With readouts the trunk is not told what is asked."""
+        """For every number of hops asked: where each layer looks, and which partial hops can be read off it
+        by a linear map. With readouts the trunk is not told what is asked."""
         hops, hidden, sigma = len(self.hops), np.asarray(numbers["hidden"]), np.asarray(numbers["tested"])
-        told = [self.inside(weights["model"], hidden, sigma, which) for which in range(hops if self.form == "token" else 1)]
+        told = [
+            self.inside(weights["model"], hidden, sigma, which)
+            for which in range(hops if self.form == "token" else 1)
+        ]
         return {name: np.stack([one[name] for one in told] * (hops // len(told))) for name in told[0]}
 
-    def inside(self, weights: dict, hidden: Int[np.ndarray, "level symbol"], sigma: Int[np.ndarray, "batch level symbol"], which: int) -> dict[str, Float[np.ndarray, "layer _"]]:
+    def inside(
+        self,
+        weights: dict,
+        hidden: Int[np.ndarray, "level symbol"],
+        sigma: Int[np.ndarray, "batch level symbol"],
+        which: int,
+    ) -> dict[str, Float[np.ndarray, "layer _"]]:
         states, patterns = jax.tree.map(np.asarray, self.states(weights, sigma, which))
         ahead = 1 if self.form == "token" else 0
         goals = np.stack(self.goals(hidden, sigma), -1) + ahead  # [batch, token, target]
-        seen = [np.take_along_axis(pattern[:, :, ahead:], goals[:, None], -1).mean((0, 2)).max(0) for pattern in patterns]
+        seen = [
+            np.take_along_axis(pattern[:, :, ahead:], goals[:, None], -1).mean((0, 2)).max(0)
+            for pattern in patterns
+        ]
         on_token = [pattern[:, :, 1:, 0].mean((0, 2)).max() if ahead else np.nan for pattern in patterns]
         looked = np.concatenate([np.stack(seen), np.stack(on_token)[:, None]], -1)
-        return {"looked": looked, "probed": np.stack([self.probe(state[:, ahead:], hidden, sigma) for state in states])}
+        return {
+            "looked": looked,
+            "probed": np.stack([self.probe(state[:, ahead:], hidden, sigma) for state in states]),
+        }
 
     @partial(jax.jit, static_argnums=0)
-    def states(self, weights: dict, sigma: Int[Array, "batch level symbol"], which: Int[Array, ""]) -> tuple[list[Array], list[Array]]:
+    def states(
+        self, weights: dict, sigma: Int[Array, "batch level symbol"], which: Int[Array, ""]
+    ) -> tuple[list[Array], list[Array]]:
         """What passes through the trunk, and the attention of every layer."""
         shown = sigma.reshape(len(sigma), -1)
-        return self.encoder(weights).trunk.states(self.with_token(shown, jnp.full(len(sigma), which)) if self.form == "token" else shown)
+        return self.encoder(weights).trunk.states(
+            self.with_token(shown, jnp.full(len(sigma), which)) if self.form == "token" else shown
+        )
 
-    def goals(self, hidden: Int[np.ndarray, "level symbol"], sigma: Int[np.ndarray, "batch level symbol"]) -> list[Int[np.ndarray, "batch token"]]:
-        """The tokens that a token may need to look at: where the hidden permutation leads, then where hops lead, before and after the next hidden one."""
+    def goals(
+        self, hidden: Int[np.ndarray, "level symbol"], sigma: Int[np.ndarray, "batch level symbol"]
+    ) -> list[Int[np.ndarray, "batch token"]]:
+        """The tokens that a token may need to look at: where the hidden permutation leads, then where hops
+        lead, before and after the next hidden one."""
         k, N = self.task.levels, self.task.symbols
         level = np.arange(k)[:, None]
 
@@ -135,17 +186,29 @@ class Encoding(Rule):
         for r in PROBED:
             reached = hop(hidden, sigma, r)
             then = np.roll(hidden, -r, axis=0)
-            found += [token(reached, r), token(np.take_along_axis(np.broadcast_to(then, reached.shape), reached, -1), r)]
+            found += [
+                token(reached, r),
+                token(np.take_along_axis(np.broadcast_to(then, reached.shape), reached, -1), r),
+            ]
         return found
 
-    def probe(self, state: Float[np.ndarray, "batch token D"], hidden: Int[np.ndarray, "level symbol"], sigma: Int[np.ndarray, "batch level symbol"]) -> Float[np.ndarray, " hop"]:
-        """Accuracy, on the second half of the sequences, of partial hops read off a layer by a linear map fitted on the first."""
+    def probe(
+        self,
+        state: Float[np.ndarray, "batch token D"],
+        hidden: Int[np.ndarray, "level symbol"],
+        sigma: Int[np.ndarray, "batch level symbol"],
+    ) -> Float[np.ndarray, " hop"]:
+        """Accuracy, on the second half of the sequences, of partial hops read off a layer by a linear map
+        fitted on the first."""
         half = len(state) // 2
         x = np.concatenate([state, np.ones((*state.shape[:2], 1), state.dtype)], -1)
         found = []
         for r in PROBED:
             wanted = hop(hidden, sigma, r).reshape(len(sigma), -1)
-            rows, aims = x[:half].reshape(-1, x.shape[-1]), np.eye(self.task.symbols, dtype=x.dtype)[wanted[:half].reshape(-1)]
+            rows, aims = (
+                x[:half].reshape(-1, x.shape[-1]),
+                np.eye(self.task.symbols, dtype=x.dtype)[wanted[:half].reshape(-1)],
+            )
             fitted = np.linalg.solve(rows.T @ rows + 1e-3 * np.eye(x.shape[-1], dtype=x.dtype), rows.T @ aims)
             found.append((np.argmax(x[half:] @ fitted, -1) == wanted[half:]).mean())
         return np.stack(found)
@@ -155,20 +218,34 @@ class Encoding(Rule):
 
     @property
     def dims(self):
-        return {"accuracy": ("hops",), "loss": ("hops",), "looked": ("hops", "layer", "target"), "probed": ("hops", "layer", "partial")}
+        return {
+            "accuracy": ("hops",),
+            "loss": ("hops",),
+            "looked": ("hops", "layer", "target"),
+            "probed": ("hops", "layer", "partial"),
+        }
 
     @property
     def coords(self):
-        return {"hops": np.array(self.hops), "layer": np.arange(1, self.shape.layers + 1), "target": np.array(TARGETS), "partial": np.array(PROBED)}
+        return {
+            "hops": np.array(self.hops),
+            "layer": np.arange(1, self.shape.layers + 1),
+            "target": np.array(TARGETS),
+            "partial": np.array(PROBED),
+        }
 
 
-def _keys(pool: UInt32[Array, "2"], m: Int[Array, ""]) -> tuple[Key[Array, ""], Key[Array, ""]]:
+def _keys(pool: UInt32[Array, 2], m: Int[Array, ""]) -> tuple[Key[Array, ""], Key[Array, ""]]:
     """Of member m of a pool: the key of its sequence, and that of what it asks for."""
     of_sigma, of_hop = jax.random.split(jax.random.fold_in(jax.random.wrap_key_data(pool), m))
     return of_sigma, of_hop
 
 
 @partial(jax.jit, static_argnums=(0, 2))
-def pooled(task: Composition, pool: UInt32[Array, "2"] | UInt32[np.ndarray, "2"], size: int) -> Int[Array, "size level symbol"]:
+def pooled(
+    task: Composition, pool: UInt32[Array, 2] | UInt32[np.ndarray, 2], size: int
+) -> Int[Array, "size level symbol"]:
     """All sequences of a pool."""
-    return jax.lax.map(lambda m: task.sample(_keys(pool, m)[0], 1)[0], jnp.arange(size), batch_size=min(size, 10_000))
+    return jax.lax.map(
+        lambda m: task.sample(_keys(pool, m)[0], 1)[0], jnp.arange(size), batch_size=min(size, 10_000)
+    )

@@ -1,4 +1,5 @@
-"""The composition paper's runs: the theory's model by its two algorithms, and what can be computed without training."""
+"""The composition paper's runs: the theory's model by its two algorithms, and what can be computed without
+training."""
 
 from __future__ import annotations
 
@@ -15,16 +16,20 @@ from stagewise.tasks.composition import Composition
 def check_size(settings) -> None:
     """Refuse sequences that no matrix of theirs would fit."""
     tokens = settings.task.tokens
-    require(tokens <= 1024, f"{settings.name}: {tokens} tokens are more than 1024, and matrices grow with their square (set --task.levels or --task.symbols)")
+    require(
+        tokens <= 1024,
+        f"{settings.name}: {tokens} tokens are more than 1024, and matrices grow with their square (set "
+        "--task.levels or --task.symbols)",
+    )
 
 
 @dataclass(frozen=True)
 class Theory(Experiment):
-    """An attention-only transformer learns hops by a few large gradient steps: Algorithm 1 (`curriculum`), Algorithm 2 (`mixture`), or the
-    mixture's steps on the hardest hop alone.
+    """An attention-only transformer learns hops by a few large gradient steps: Algorithm 1 (`curriculum`),
+    Algorithm 2 (`mixture`), or the mixture's steps on the hardest hop alone.
 
-    The rate is set by `gap`, the lead that the right key's score should get in one step: eta = gap k^2 N^3 / ((N - 1) beta0). Seconds a seed for k = 4,
-    half a minute for k = 16."""
+    The rate is set by `gap`, the lead that the right key's score should get in one step: eta = gap k^2 N^3 /
+    ((N - 1) beta0). Seconds a seed for k = 4, half a minute for k = 16."""
 
     task: Composition = Composition()
     algorithm: Literal["curriculum", "mixture", "hardest"] = "curriculum"
@@ -48,10 +53,20 @@ class Theory(Experiment):
 
     def __post_init__(self):
         super().__post_init__()
-        check_ranges(self, samples=(1, 1e8), chunk=(1, 1e5), gap=(1e-6, 1e6), beta0=(1e-6, 100), tested=(1, 1e6))
+        check_ranges(
+            self, samples=(1, 1e8), chunk=(1, 1e5), gap=(1e-6, 1e6), beta0=(1e-6, 100), tested=(1, 1e6)
+        )
         self.task.check_power_of_two()
-        require(self.samples >= self.chunk, f"{self.name}: {self.samples} samples are less than one chunk of {self.chunk} (set --samples or --chunk)")
-        require(self.samples % self.chunk == 0, f"{self.name}: samples come in whole chunks of {self.chunk}, and {self.samples} are not (set --samples or --chunk)")
+        require(
+            self.samples >= self.chunk,
+            f"{self.name}: {self.samples} samples are less than one chunk of {self.chunk} (set --samples or "
+            "--chunk)",
+        )
+        require(
+            self.samples % self.chunk == 0,
+            f"{self.name}: samples come in whole chunks of {self.chunk}, and {self.samples} are not (set "
+            "--samples or --chunk)",
+        )
         check_size(self)
 
     @property
@@ -82,15 +97,19 @@ class Theory(Experiment):
         from stagewise.papers.composition.learning import layer_names
 
         weights = {name: jnp.asarray(weight) for name, weight in state["weights"].items()}
-        return AttentionOnly(tuple(weights[name] for name in layer_names(self.task.depth)), weights["readouts"])
+        return AttentionOnly(
+            tuple(weights[name] for name in layer_names(self.task.depth)), weights["readouts"]
+        )
 
 
 @dataclass(frozen=True)
 class Encoding(Experiment):
-    """A standard encoder learns hops by Adam from a fixed pool of sequences (Figure 3, right), and stops once it has learned the most hops.
+    """A standard encoder learns hops by Adam from a fixed pool of sequences (Figure 3, right), and stops once
+    it has learned the most hops.
 
-    `form`: a token in front says how many hops are asked, as in the paper, or every number of hops has its own readout. `data`: a uniform mixture of `asked_hops`, the
-    hardest alone, or one after another, each for an equal share of the steps. It is tested on sequences that are not in the pool."""
+    `form`: a token in front says how many hops are asked, as in the paper, or every number of hops has its
+    own readout. `data`: a uniform mixture of `asked_hops`, the hardest alone, or one after another, each for
+    an equal share of the steps. It is tested on sequences that are not in the pool."""
 
     task: Composition = Composition()
     encoder: Shape = Shape(layers=4, heads=4, width=64)
@@ -110,35 +129,94 @@ class Encoding(Experiment):
 
     name = "composition.encoding"
     presets = {
-        "quick": {"task.symbols": 4, "encoder.layers": 3, "encoder.width": 32, "batch": 16, "learning_rate": 3e-3, "warm_up": 50, "steps": 300, "evaluations": 6, "tested": 128},
-        "standard": {"task.symbols": 4, "encoder.width": 32, "batch": 16, "learning_rate": 3e-3, "warm_up": 100, "steps": 3000, "evaluations": 24, "tested": 128, "seeds": 20},
+        "quick": {
+            "task.symbols": 4,
+            "encoder.layers": 3,
+            "encoder.width": 32,
+            "batch": 16,
+            "learning_rate": 3e-3,
+            "warm_up": 50,
+            "steps": 300,
+            "evaluations": 6,
+            "tested": 128,
+        },
+        "standard": {
+            "task.symbols": 4,
+            "encoder.width": 32,
+            "batch": 16,
+            "learning_rate": 3e-3,
+            "warm_up": 100,
+            "steps": 3000,
+            "evaluations": 24,
+            "tested": 128,
+            "seeds": 20,
+        },
         "paper": {"encoder.width": 128, "steps": 50_000, "seeds": 20, "tested": 1000, "evaluations": 100},
     }
 
     def __post_init__(self):
         super().__post_init__()
-        check_ranges(self, pool=(1, 1e6), batch=(1, 1e6), steps=(1, 1e8), learning_rate=(1e-12, 1), warm_up=(1, 1e8), clip=(1e-12, 1e9),
-                     solved=(0.01, 1), evaluations=(1, 10_000), tested=(2, 1e5))  # fmt: skip
+        check_ranges(
+            self,
+            pool=(1, 1e6),
+            batch=(1, 1e6),
+            steps=(1, 1e8),
+            learning_rate=(1e-12, 1),
+            warm_up=(1, 1e8),
+            clip=(1e-12, 1e9),
+            solved=(0.01, 1),
+            evaluations=(1, 10_000),
+            tested=(2, 1e5),
+        )
         check_size(self)
         self.task.check_cyclic(self.name)
-        require(self.pool <= self.task.population_size, f"{self.name}: a pool of {self.pool} leaves too few of the {self.task.population_size} sequences to test on (set --pool)")
-        require(self.encoder.vocabulary == Shape().vocabulary and self.encoder.positions == 0,
-                f"{self.name}: how many tokens and places the encoder has follows from the task (leave --encoder.vocabulary and --encoder.positions)")  # fmt: skip
-        require(self.data != "curriculum" or self.steps >= len(self.asked_hops), f"{self.name}: {self.steps} steps are fewer than the {len(self.asked_hops)} parts of the curriculum (set --steps)")
-        require(len(self.asked_hops) > 0 and self.asked_hops[0] >= 1, f"{self.name}: hops to learn must be 1 or more, not {list(self.asked_hops)} (set --asked_hops)")
-        require(all(a < b for a, b in zip(self.asked_hops, self.asked_hops[1:])), f"{self.name}: hops must grow, not {list(self.asked_hops)} (set --asked_hops)")
+        require(
+            self.pool <= self.task.population_size,
+            f"{self.name}: a pool of {self.pool} leaves too few of the {self.task.population_size} sequences "
+            "to test on (set --pool)",
+        )
+        require(
+            self.encoder.vocabulary == Shape().vocabulary and self.encoder.positions == 0,
+            f"{self.name}: how many tokens and places the encoder has follows from the task (leave "
+            "--encoder.vocabulary and --encoder.positions)",
+        )
+        require(
+            self.data != "curriculum" or self.steps >= len(self.asked_hops),
+            f"{self.name}: {self.steps} steps are fewer than the {len(self.asked_hops)} parts of the "
+            "curriculum (set --steps)",
+        )
+        require(
+            len(self.asked_hops) > 0 and self.asked_hops[0] >= 1,
+            f"{self.name}: hops to learn must be 1 or more, not {list(self.asked_hops)} (set --asked_hops)",
+        )
+        require(
+            all(a < b for a, b in zip(self.asked_hops, self.asked_hops[1:])),
+            f"{self.name}: hops must grow, not {list(self.asked_hops)} (set --asked_hops)",
+        )
 
     @property
     def shape(self) -> Shape:
         """With a token for each symbol and each number of hops, and a place for each."""
-        return replace(self.encoder, vocabulary=self.task.symbols + len(self.asked_hops), positions=self.task.tokens + 1)
+        return replace(
+            self.encoder, vocabulary=self.task.symbols + len(self.asked_hops), positions=self.task.tokens + 1
+        )
 
     def program(self):
         from stagewise.papers.composition.encoding import Encoding as Rule
         from stagewise.training.loop import Training
         from stagewise.training.schedule import schedule
 
-        rule = Rule(self.task, self.asked_hops, self.shape, self.form, self.batch, self.pool, self.tested, self.clip, self.solved)
+        rule = Rule(
+            self.task,
+            self.asked_hops,
+            self.shape,
+            self.form,
+            self.batch,
+            self.pool,
+            self.tested,
+            self.clip,
+            self.solved,
+        )
         return Training(rule, schedule(self.steps, evenly=self.evaluations))
 
     def start(self, seeds):
@@ -150,12 +228,15 @@ class Encoding(Experiment):
         from stagewise.lazy import jnp
         from stagewise.models.encoder import Encoder
 
-        return Encoder.of({name: jnp.asarray(weight) for name, weight in state["weights"].items()}, self.encoder.heads)
+        return Encoder.of(
+            {name: jnp.asarray(weight) for name, weight in state["weights"].items()}, self.encoder.heads
+        )
 
 
 @dataclass(frozen=True)
 class Identities(Experiment):
-    """The paper's gradients in closed form beside automatic differentiation over all sequences, and on single samples, for hidden permutations that are random but for the first level's, the identity."""
+    """The paper's gradients in closed form beside automatic differentiation over all sequences, and on single
+    samples, for hidden permutations that are random but for the first level's, the identity."""
 
     task: Composition = Composition(levels=4, symbols=3)
     beta0: float = 1.0
@@ -168,9 +249,16 @@ class Identities(Experiment):
         super().__post_init__()
         check_ranges(self, beta0=(1e-6, 100))
         self.task.check_cyclic(self.name)
-        require(self.task.depth >= 2, f"{self.name}: there must be at least two layers, so at least two levels (set --task.levels)")
+        require(
+            self.task.depth >= 2,
+            f"{self.name}: there must be at least two layers, so at least two levels (set --task.levels)",
+        )
         size = self.task.population_size
-        require(size <= 20_000, f"{self.name}: about 10^{size.bit_length() * 0.30103:.0f} sequences are too many to go through (set --task.levels or --task.symbols)")
+        require(
+            size <= 20_000,
+            f"{self.name}: about 10^{size.bit_length() * 0.30103:.0f} sequences are too many to go through "
+            "(set --task.levels or --task.symbols)",
+        )
 
     def program(self):
         from stagewise.papers.composition.identities import DIMS, labels_along, measure
@@ -187,7 +275,8 @@ class Identities(Experiment):
 
 @dataclass(frozen=True)
 class Counting(Experiment):
-    """Gradients of the first and the last layer, counted over more and more samples, with ideal layers below: their noise, and whether scores are right."""
+    """Gradients of the first and the last layer, counted over more and more samples, with ideal layers below:
+    their noise, and whether scores are right."""
 
     task: Composition = Composition()
     queries: Literal["one", "all"] = "one"
@@ -204,15 +293,24 @@ class Counting(Experiment):
         self.task.check_power_of_two()
         self.task.check_cyclic(self.name)
         check_size(self)
-        require(len(self.sizes) > 1 and self.sizes[0] >= 1 and all(a < b for a, b in zip(self.sizes, self.sizes[1:])),
-                f"{self.name}: sizes must be at least two, and grow, not {list(self.sizes)} (set --sizes)")  # fmt: skip
-        require(self.sizes[-1] <= 10**7, f"{self.name}: {self.sizes[-1]} samples are more than the 10^7 that fit at once (set --sizes)")
+        require(
+            len(self.sizes) > 1
+            and self.sizes[0] >= 1
+            and all(a < b for a, b in zip(self.sizes, self.sizes[1:])),
+            f"{self.name}: sizes must be at least two, and grow, not {list(self.sizes)} (set --sizes)",
+        )
+        require(
+            self.sizes[-1] <= 10**7,
+            f"{self.name}: {self.sizes[-1]} samples are more than the 10^7 that fit at once (set --sizes)",
+        )
 
     def program(self):
         from stagewise.papers.composition.counting import DIMS, STAGES, measure
         from stagewise.training.once import Once
 
-        return Once(measure, replace(self, seeds=1), tuple(DIMS.items()), (("stage", STAGES), ("size", self.sizes)))
+        return Once(
+            measure, replace(self, seeds=1), tuple(DIMS.items()), (("stage", STAGES), ("size", self.sizes))
+        )
 
     def start(self, seeds):
         return {"seed": seeds}
@@ -226,7 +324,9 @@ class Same(Experiment):
     """Algorithms 1 and 2 on the same sequences, and how alike the matrices are that they learn."""
 
     training: Theory = Theory(fresh=False)
-    other_target: bool = False  # the second algorithm learns other hidden permutations, from the same sequences
+    other_target: bool = (
+        False  # the second algorithm learns other hidden permutations, from the same sequences
+    )
     seeds: int = 6
 
     name = "composition.same"
@@ -234,16 +334,32 @@ class Same(Experiment):
 
     def __post_init__(self):
         super().__post_init__()
-        require(not self.training.fresh, f"{self.name}: both algorithms must see the same sequences in every step (set --training.no_fresh)")
-        require(self.training.shared, f"{self.name}: both algorithms must see the same sequences, so all hops share them (leave --training.no_shared)")
-        require(self.training.algorithm == "curriculum", f"{self.name}: both algorithms are run, so there is none to choose (leave --training.algorithm)")
+        require(
+            not self.training.fresh,
+            f"{self.name}: both algorithms must see the same sequences in every step (set "
+            "--training.no_fresh)",
+        )
+        require(
+            self.training.shared,
+            f"{self.name}: both algorithms must see the same sequences, so all hops share them (leave "
+            "--training.no_shared)",
+        )
+        require(
+            self.training.algorithm == "curriculum",
+            f"{self.name}: both algorithms are run, so there is none to choose (leave --training.algorithm)",
+        )
 
     def program(self):
         from stagewise.papers.composition.same import DIMS, measure
         from stagewise.training.once import Once
 
         layers = tuple(range(1, self.training.task.depth + 1))
-        return Once(measure, replace(self, seeds=1, training=replace(self.training, seeds=1)), tuple(DIMS.items()), (("layer", layers),))
+        return Once(
+            measure,
+            replace(self, seeds=1, training=replace(self.training, seeds=1)),
+            tuple(DIMS.items()),
+            (("layer", layers),),
+        )
 
     def start(self, seeds):
         return {"seed": seeds}

@@ -1,8 +1,10 @@
-"""The gradient of a key-query matrix at zero, below it ideal layers: in closed form, and counted sample by sample.
+"""The gradient of a key-query matrix at zero, below it ideal layers: in closed form, and counted sample by
+sample.
 
-At zero a layer's attention is uniform, and the gradient is -beta0/(kN) times g = E[ sum over keys t of (1{symbol of t's copied block = label} - 1/N) X_t X_q^T ].
-With ideal lower layers X_t is a row of unit vectors, so g is counting: `counted` adds ones where they belong. `population` is its expectation
-(Lemmas 15, 19 and 24). Layers count from 1, as in the paper; blocks from 0. All in numpy: no model is run."""
+At zero a layer's attention is uniform, and the gradient is -beta0/(kN) times g = E[ sum over keys t of
+(1{symbol of t's copied block = label} - 1/N) X_t X_q^T ]. With ideal lower layers X_t is a row of unit
+vectors, so g is counting: `counted` adds ones where they belong. `population` is its expectation (Lemmas 15,
+19 and 24). Layers count from 1, as in the paper; blocks from 0. All in numpy: no model is run."""
 
 from __future__ import annotations
 
@@ -16,7 +18,9 @@ def fixed_points(hidden: Int[np.ndarray, "level symbol"]) -> Int[np.ndarray, " l
     return (hidden == np.arange(hidden.shape[1])).sum(1)
 
 
-def population(hidden: Int[np.ndarray, "level symbol"], layer: int) -> Float[np.ndarray, "keyblock width queryblock width"]:
+def population(
+    hidden: Int[np.ndarray, "level symbol"], layer: int
+) -> Float[np.ndarray, "keyblock width queryblock width"]:
     """g of a layer, as blocks [key block, width, query block, width]."""
     k, N = hidden.shape
     T, fixed = k * N, fixed_points(hidden)
@@ -31,7 +35,10 @@ def population(hidden: Int[np.ndarray, "level symbol"], layer: int) -> Float[np.
 
     if layer == 1:
         put(0, 0, {(i, i): (eye[:, hidden[i]] - ones / N) / (k * N) for i in range(k)})
-        around = [((f - 1) / (N * (N - 1)) * eye + (N - f) / (N**2 * (N - 1)) * ones) / k - ones / (k * N**2) for f in fixed]
+        around = [
+            ((f - 1) / (N * (N - 1)) * eye + (N - f) / (N**2 * (N - 1)) * ones) / k - ones / (k * N**2)
+            for f in fixed
+        ]
         put(1, 1, {(p, i): around[i] for p in range(k) for i in range(k)})
         return g
     ahead = 2 ** (layer - 2)
@@ -41,14 +48,23 @@ def population(hidden: Int[np.ndarray, "level symbol"], layer: int) -> Float[np.
     return g
 
 
-def names(hidden: Int[np.ndarray, "level symbol"], sigma: Int[np.ndarray, "batch level symbol"], layer: int) -> Int[np.ndarray, "batch token block"]:
+def names(
+    hidden: Int[np.ndarray, "level symbol"], sigma: Int[np.ndarray, "batch level symbol"], layer: int
+) -> Int[np.ndarray, "batch token block"]:
     """Which unit vector each block of each token is, as the layer sees them."""
     return names_of(*ideal_stream(doubled_hops(hidden, sigma, layer)[: layer - 1], sigma))
 
 
-def counted(hidden: Int[np.ndarray, "level symbol"], sigma: Int[np.ndarray, "batch level symbol"], layer: int,
-            queries: Int[np.ndarray, " batch"] | None = None, batch: int = 20_000, centred: bool = True) -> Float[np.ndarray, "keyblock width queryblock width"]:  # fmt: skip
-    """g of samples: of one query each, or of all. k (l + 1)^2 additions a query. `centred` takes the mean over keys off, as the softmax does."""
+def counted(
+    hidden: Int[np.ndarray, "level symbol"],
+    sigma: Int[np.ndarray, "batch level symbol"],
+    layer: int,
+    queries: Int[np.ndarray, " batch"] | None = None,
+    batch: int = 20_000,
+    centred: bool = True,
+) -> Float[np.ndarray, "keyblock width queryblock width"]:
+    """g of samples: of one query each, or of all. k (l + 1)^2 additions a query. `centred` takes the mean
+    over keys off, as the softmax does."""
     k, N = hidden.shape
     T, blocks, total, asked = k * N, layer + 1, np.zeros(1), 0
     for start in range(0, len(sigma), batch):
@@ -57,10 +73,16 @@ def counted(hidden: Int[np.ndarray, "level symbol"], sigma: Int[np.ndarray, "bat
         named, label = names_of(*ideal_stream(lower, some)), last.reshape(len(some), T)
         copied = named[..., layer].reshape(len(some), k, N) % N  # the symbol that a key would hand on
         holders = np.argsort(copied, axis=-1)  # [sample, level, symbol]: who holds the symbol
-        q = np.broadcast_to(np.arange(T), (len(some), T)) if queries is None else queries[start : start + batch, None]
+        q = (
+            np.broadcast_to(np.arange(T), (len(some), T))
+            if queries is None
+            else queries[start : start + batch, None]
+        )
         rows = np.arange(len(some))[:, None]
         wanted = label[rows, q]  # [sample, query]
-        keys = np.arange(k) * N + holders[rows[..., None], np.arange(k), wanted[..., None]]  # [sample, query, level]
+        keys = (
+            np.arange(k) * N + holders[rows[..., None], np.arange(k), wanted[..., None]]
+        )  # [sample, query, level]
         of_key = named[rows[..., None], keys] + T * np.arange(blocks)  # [sample, query, level, block]
         of_query = named[rows, q] + T * np.arange(blocks)  # [sample, query, block]
         places = of_key[..., :, None].astype(np.int64) * (T * blocks) + of_query[:, :, None, None, :]
@@ -71,7 +93,9 @@ def counted(hidden: Int[np.ndarray, "level symbol"], sigma: Int[np.ndarray, "bat
     return total.reshape(blocks, T, blocks, T) / asked
 
 
-def scores_of(g: Float[np.ndarray, "keyblock width queryblock width"], named: Int[np.ndarray, "batch token block"]) -> Float[np.ndarray, "batch query key"]:
+def scores_of(
+    g: Float[np.ndarray, "keyblock width queryblock width"], named: Int[np.ndarray, "batch token block"]
+) -> Float[np.ndarray, "batch query key"]:
     """X^T g X for tokens that are rows of unit vectors."""
     blocks, T = g.shape[:2]
     flat, at = g.reshape(blocks * T, blocks * T), named + T * np.arange(blocks)
@@ -81,12 +105,21 @@ def scores_of(g: Float[np.ndarray, "keyblock width queryblock width"], named: In
     return found
 
 
-def leads(g: Float[np.ndarray, "keyblock width queryblock width"], hidden: Int[np.ndarray, "level symbol"], sigma: Int[np.ndarray, "batch level symbol"], layer: int) -> np.ndarray:
+def leads(
+    g: Float[np.ndarray, "keyblock width queryblock width"],
+    hidden: Int[np.ndarray, "level symbol"],
+    sigma: Int[np.ndarray, "batch level symbol"],
+    layer: int,
+) -> np.ndarray:
     """By how much each query's right key is ahead of the next, [batch, query]."""
-    return margins(scores_of(g, names(hidden, sigma, layer)), right_keys(hidden, doubled_hops(hidden, sigma))[layer - 1])
+    return margins(
+        scores_of(g, names(hidden, sigma, layer)), right_keys(hidden, doubled_hops(hidden, sigma))[layer - 1]
+    )
 
 
-def margins(scores: Float[np.ndarray, "batch query key"], right: Int[np.ndarray, "batch token"]) -> Float[np.ndarray, "batch token"]:
+def margins(
+    scores: Float[np.ndarray, "batch query key"], right: Int[np.ndarray, "batch token"]
+) -> Float[np.ndarray, "batch token"]:
     """By how much the right key is ahead of the next."""
     mine = np.take_along_axis(scores, right[..., None], -1)[..., 0]
     others = scores.copy()

@@ -22,7 +22,14 @@ def measure(settings, seed: int) -> dict[str, np.ndarray]:
         for chunk in range(program.chunks):
             state, _ = program.advance(state, chunk)
         ends.append(state["weights"])
-    return {"cosine": np.array([_cosine(*(np.asarray(end[name], float).ravel() for end in ends)) for name in layer_names(settings.training.task.depth)])}
+    return {
+        "cosine": np.array(
+            [
+                _cosine(*(np.asarray(end[name], float).ravel() for end in ends))
+                for name in layer_names(settings.training.task.depth)
+            ]
+        )
+    }
 
 
 def _cosine(a: np.ndarray, b: np.ndarray) -> float:

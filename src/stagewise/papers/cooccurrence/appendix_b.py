@@ -1,4 +1,5 @@
-"""Appendix B and equation (7) in numpy, sum by sum as the paper writes them, without automatic differentiation."""
+"""Appendix B and equation (7) in numpy, sum by sum as the paper writes them, without automatic
+differentiation."""
 
 from __future__ import annotations
 
@@ -49,5 +50,10 @@ def score_speed(w: dict[str, np.ndarray], sentences: Sentences, key: int, query:
             tilt = p * (values - values @ p)
             if tokens[at] == query:
                 total += error[i] * sentences.label[i] * w["WK"][:, key] @ w["WK"][:, tokens] @ tilt
-            total += error[i] * sentences.label[i] * (w["WQ"][:, query] @ w["WQ"][:, tokens[at]]) * tilt[tokens == key].sum()
+            total += (
+                error[i]
+                * sentences.label[i]
+                * (w["WQ"][:, query] @ w["WQ"][:, tokens[at]])
+                * tilt[tokens == key].sum()
+            )
     return total / (n * np.sqrt(m))

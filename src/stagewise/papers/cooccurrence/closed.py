@@ -1,18 +1,18 @@
 """The exact closed system: inner products of weights instead of weights.
 
-The loss is a function of two objects: G (what each word adds to the output, a^T W W_V mu) and S (the scores W_K^T W_Q, row
-key and column query). With b = -dLoss/dG and M = -dLoss/dS the gradients of the weights are products with b and M
-(Appendix B), and the inner products G, alpha = |W^T a|^2, S, C_V, C_K, C_Q move on their own, whatever m and m1
-(Appendix C, contracted with a):
+The loss is a function of two objects: G (what each word adds to the output, a^T W W_V mu) and S (the scores
+W_K^T W_Q, row key and column query). With b = -dLoss/dG and M = -dLoss/dS the gradients of the weights are
+products with b and M (Appendix B), and the inner products G, alpha = |W^T a|^2, S, C_V, C_K, C_Q move on
+their own, whatever m and m1 (Appendix C, contracted with a):
 
     dG = alpha b + m1 C_V b      d alpha = 2 m1 G.b         dC_V = b G^T + G b^T
     dS = M C_Q + C_K M           dC_K = M S^T + S M^T        dC_Q = M^T S + S^T M
 
-Gradient descent adds the terms of second order in the step and is exact as well. M has an entry only where two words stand
-in one sequence, so products with it go sequence by sequence.
+Gradient descent adds the terms of second order in the step and is exact as well. M has an entry only where
+two words stand in one sequence, so products with it go sequence by sequence.
 
-Single neurons need not be known, but some can ride along: row j of H = W W_V and of N = W W^T moves with the others only
-through b, so the flow follows a few rows exactly (`neuron_velocity`)."""
+Single neurons need not be known, but some can ride along: row j of H = W W_V and of N = W W^T moves with the
+others only through b, so the flow follows a few rows exactly (`neuron_velocity`)."""
 
 from __future__ import annotations
 
@@ -23,7 +23,15 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array
 
-from stagewise.papers.cooccurrence.measured import COORDS, DIMS, LEARNING_DIMS, NEURON_DIMS, measure, measure_learning, measure_neurons
+from stagewise.papers.cooccurrence.measured import (
+    COORDS,
+    DIMS,
+    LEARNING_DIMS,
+    NEURON_DIMS,
+    measure,
+    measure_learning,
+    measure_neurons,
+)
 from stagewise.papers.cooccurrence.response import attend, outputs, pulls, times, transposed_times
 from stagewise.training.flow import Motion
 from stagewise.training.loop import Rule
@@ -86,8 +94,9 @@ def descend(state: State, data: dict[str, Array], rate: Array) -> State:
 
 @dataclass(frozen=True)
 class ClosedFlow(Motion):
-    """The closed system in motion, with a few neurons. `clock` is a weight that counts time; everything that differs between
-    runs, the training set included, is among the numbers: one program serves all up to its size (vocabulary, samples, length)."""
+    """The closed system in motion, with a few neurons. `clock` is a weight that counts time; everything that
+    differs between runs, the training set included, is among the numbers: one program serves all up to its
+    size (vocabulary, samples, length)."""
 
     size: tuple[int, int, int]
 
@@ -104,7 +113,11 @@ class ClosedFlow(Motion):
         return measure(weights, moving, b, numbers) | measure_neurons(weights, numbers)
 
     def watched(self, weights, numbers):
-        F = outputs(attend(weights["S"], numbers["tokens"], numbers["present"], numbers["width"]), weights["G"], numbers["tokens"])
+        F = outputs(
+            attend(weights["S"], numbers["tokens"], numbers["present"], numbers["width"]),
+            weights["G"],
+            numbers["tokens"],
+        )
         return {
             "loss": numbers["weight"] @ jax.nn.softplus(-numbers["label"] * F),
             "scaled_time": numbers["speed"] * weights["clock"],

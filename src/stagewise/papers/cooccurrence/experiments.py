@@ -1,5 +1,6 @@
-"""The co-occurrence paper's training runs: gradient flow in two phases, gradient flow to given times in three forms, the
-gradient descent of the paper's experiment, and the start alone. Studies over them are in `studies.py`."""
+"""The co-occurrence paper's training runs: gradient flow in two phases, gradient flow to given times in three
+forms, the gradient descent of the paper's experiment, and the start alone. Studies over them are in
+`studies.py`."""
 
 from __future__ import annotations
 
@@ -12,11 +13,12 @@ from stagewise.lab.experiment import Experiment
 from stagewise.tasks.cooccurrence import Cooccurrence
 
 C_T1 = 15.0
-"""Phase 1 ends at T1 = C_T1 / (s1^2 m m1), with one constant for all sizes, set beforehand from the three-number limit model,
-in which all types are right from scaled time 13.7 on (`limits.py`)."""
+"""Phase 1 ends at T1 = C_T1 / (s1^2 m m1), with one constant for all sizes, set beforehand from the
+three-number limit model, in which all types are right from scaled time 13.7 on (`limits.py`)."""
 
 COMPILED = ((83, 60, 6), (163, 60, 6))
-"""Vocabularies, samples and lengths that the flow is compiled for: a smaller problem runs in the program of the next larger."""
+"""Vocabularies, samples and lengths that the flow is compiled for: a smaller problem runs in the program of
+the next larger."""
 
 ENDS = 3  # the most stages of any flow here: all have as many numbers, and so one program
 
@@ -30,8 +32,14 @@ SHARED = Cooccurrence(vocabulary=64, irrelevant="shared")  # the paper's experim
 
 def check_epochs(settings) -> None:
     say = f"{settings.name}: "
-    require(0 < settings.learning_rate <= 1000, f"{say}learning_rate must lie between 0 and 1000, not {settings.learning_rate} (set --learning_rate)")
-    require(1 <= settings.epochs <= 10**8, f"{say}epochs must lie between 1 and 10^8, not {settings.epochs} (set --epochs)")
+    require(
+        0 < settings.learning_rate <= 1000,
+        f"{say}learning_rate must lie between 0 and 1000, not {settings.learning_rate} (set --learning_rate)",
+    )
+    require(
+        1 <= settings.epochs <= 10**8,
+        f"{say}epochs must lie between 1 and 10^8, not {settings.epochs} (set --epochs)",
+    )
 
 
 @dataclass(frozen=True)
@@ -49,21 +57,42 @@ class Trained(Experiment):
         super().__post_init__()
         for setting in ("width", "neurons"):
             value = getattr(self, setting)
-            require(1 <= value <= 100_000, f"{self.name}: {setting} must lie between 1 and 100000, not {value} (set --{setting})")
+            require(
+                1 <= value <= 100_000,
+                f"{self.name}: {setting} must lie between 1 and 100000, not {value} (set --{setting})",
+            )
         for setting in ("attention_scale", "neuron_scale"):
             value = getattr(self, setting)
-            require(0 < value <= 1000, f"{self.name}: {setting} must lie between 0 and 1000, not {value} (set --{setting})")
-        require(self.task.vocabulary <= 5000, f"{self.name}: vocabulary must be at most 5000, not {self.task.vocabulary} (set --task.vocabulary)")
+            require(
+                0 < value <= 1000,
+                f"{self.name}: {setting} must lie between 0 and 1000, not {value} (set --{setting})",
+            )
+        require(
+            self.task.vocabulary <= 5000,
+            f"{self.name}: vocabulary must be at most 5000, not {self.task.vocabulary} (set "
+            "--task.vocabulary)",
+        )
         words = self.task.samples * self.task.length
-        require(words <= 50_000, f"{self.name}: a training set may have 50000 words, not {words} (set --task.samples or --task.length)")
+        require(
+            words <= 50_000,
+            f"{self.name}: a training set may have 50000 words, not {words} (set --task.samples or "
+            "--task.length)",
+        )
         entries = self.width * max(self.neurons, self.task.vocabulary)
-        require(entries <= 10**8, f"{self.name}: a weight matrix may have 10^8 entries, not {entries} (set --width, --neurons or --task.vocabulary)")
+        require(
+            entries <= 10**8,
+            f"{self.name}: a weight matrix may have 10^8 entries, not {entries} (set --width, --neurons or "
+            "--task.vocabulary)",
+        )
 
     def scales(self) -> tuple[float, float]:
         """Standard deviations of the entries of W_V, W_K, W_Q (s0) and of W (s1)."""
         d, m = self.task.vocabulary, self.width
         return {
-            "condition1": (self.attention_scale / sqrt(self.task.length * m), self.neuron_scale / sqrt(self.neurons)),
+            "condition1": (
+                self.attention_scale / sqrt(self.task.length * m),
+                self.neuron_scale / sqrt(self.neurons),
+            ),
             "torch_linear": (sqrt(1 / (3 * d)), sqrt(1 / (3 * m))),  # uniform in +-1/sqrt(fan in)
             "kaiming_linear": (sqrt(1 / d), sqrt(1 / m)),
             "kaiming_normal": (sqrt(2 / d), sqrt(2 / m)),
@@ -76,7 +105,9 @@ class Trained(Experiment):
 
     def beginning(self) -> Start:
         """What the start depends on, and nothing else."""
-        return Start(1, self.task, self.width, self.neurons, self.initial, self.attention_scale, self.neuron_scale)
+        return Start(
+            1, self.task, self.width, self.neurons, self.initial, self.attention_scale, self.neuron_scale
+        )
 
     @property
     def uniform(self) -> bool:
@@ -89,8 +120,8 @@ class Trained(Experiment):
         return self.scales()[1] ** 2 * self.width * self.neurons
 
     def model(self, state):
-        from stagewise.models.one_layer import ScoredOneLayer
         from stagewise.lazy import jnp
+        from stagewise.models.one_layer import ScoredOneLayer
 
         words = self.task.vocabulary
         G, S = state["weights"]["G"][:words], state["weights"]["S"][:words, :words]
@@ -107,7 +138,8 @@ class Flowing(Trained):
         return next(fits, self.size)
 
     def solved(self, stages, trains: str = "both"):
-        """The flow through stages, given as (name, watched quantity, whether it rises), each until its `end`."""
+        """The flow through stages, given as (name, watched quantity, whether it rises), each until its
+        `end`."""
         from stagewise.papers.cooccurrence.closed import ATTENTION, NEURONS, VALUES, ClosedFlow
         from stagewise.training.flow import Flow
         from stagewise.training.stages import Stage, Until
@@ -115,9 +147,16 @@ class Flowing(Trained):
         moves = (*VALUES, *NEURONS, *(ATTENTION if trains == "both" else ()), "clock")
         return Flow(
             ClosedFlow(self.padded),
-            tuple(Stage(name, moves, "all", Until(quantity, f"end {i}", rising), 1e9) for i, (name, quantity, rising) in enumerate(stages)),
-            relative_tolerance=1e-6, absolute_tolerance=1e-9, max_solver_steps=256, records_per_stage=41, one_by_one=True,
-        )  # fmt: skip
+            tuple(
+                Stage(name, moves, "all", Until(quantity, f"end {i}", rising), 1e9)
+                for i, (name, quantity, rising) in enumerate(stages)
+            ),
+            relative_tolerance=1e-6,
+            absolute_tolerance=1e-9,
+            max_solver_steps=256,
+            records_per_stage=41,
+            one_by_one=True,
+        )
 
     def begun(self, seeds, ends):
         """The state before the first stage; `ends` are the values that end the stages."""
@@ -133,17 +172,23 @@ class Flowing(Trained):
 
 @dataclass(frozen=True)
 class TwoPhases(Flowing):
-    """Gradient flow through Phase 1, to T1, and Phase 2, until the loss reaches its target at T*. Seconds for 8 seeds."""
+    """Gradient flow through Phase 1, to T1, and Phase 2, until the loss reaches its target at T*. Seconds for
+    8 seeds."""
 
     target_loss: float = 1e-3  # reached at T*
-    trains: Literal["both", "values"] = "both"  # all weights, or W and W_V alone while attention stays as it starts
+    trains: Literal["both", "values"] = (
+        "both"  # all weights, or W and W_V alone while attention stays as it starts
+    )
 
     name = "cooccurrence.flow"
     presets = {"quick": {"task": FEWER}, "standard": {"seeds": 16}, "paper": {}}
 
     def __post_init__(self):
         super().__post_init__()
-        require(0 < self.target_loss < 10, f"{self.name}: target_loss must lie between 0 and 10, not {self.target_loss} (set --target_loss)")
+        require(
+            0 < self.target_loss < 10,
+            f"{self.name}: target_loss must lie between 0 and 10, not {self.target_loss} (set --target_loss)",
+        )
 
     def program(self):
         return self.solved((("1", "scaled_time", True), ("2", "loss", False)), self.trains)
@@ -154,10 +199,11 @@ class TwoPhases(Flowing):
 
 @dataclass(frozen=True)
 class ThreeForms(Trained):
-    """Gradient flow of plain weights, of the six kinds of inner products and of the compact system, side by side.
+    """Gradient flow of plain weights, of the six kinds of inner products and of the compact system, side by
+    side.
 
-    Classical Runge-Kutta steps of one length, so that all are at the same times. Small sizes do: the equations know nothing
-    of sizes."""
+    Classical Runge-Kutta steps of one length, so that all are at the same times. Small sizes do: the
+    equations know nothing of sizes."""
 
     task: Cooccurrence = Cooccurrence(samples=12, vocabulary=35, irrelevant="distinct")
     width: int = 32
@@ -167,19 +213,31 @@ class ThreeForms(Trained):
     seeds: int = 2
 
     name = "cooccurrence.forms"
-    presets = {"quick": {}, "standard": {}, "paper": {"task": SHARED, "width": 128, "neurons": 256, "initial": "torch_linear"}}
+    presets = {
+        "quick": {},
+        "standard": {},
+        "paper": {"task": SHARED, "width": 128, "neurons": 256, "initial": "torch_linear"},
+    }
 
     def __post_init__(self):
         super().__post_init__()
-        require(self.scaled_time > 0, f"{self.name}: scaled_time must be positive, not {self.scaled_time} (set --scaled_time)")
-        require(1 <= self.steps <= 10**8, f"{self.name}: steps must lie between 1 and 10^8, not {self.steps} (set --steps)")
+        require(
+            self.scaled_time > 0,
+            f"{self.name}: scaled_time must be positive, not {self.scaled_time} (set --scaled_time)",
+        )
+        require(
+            1 <= self.steps <= 10**8,
+            f"{self.name}: steps must lie between 1 and 10^8, not {self.steps} (set --steps)",
+        )
 
     def program(self):
         from stagewise.papers.cooccurrence.forms import SideBySide
         from stagewise.training.loop import Training
         from stagewise.training.schedule import schedule
 
-        return Training(SideBySide((*self.size, self.width, self.neurons)), schedule(self.steps, evenly=40, log_spaced=20))
+        return Training(
+            SideBySide((*self.size, self.width, self.neurons)), schedule(self.steps, evenly=40, log_spaced=20)
+        )
 
     def start(self, seeds):
         import numpy as np
@@ -188,7 +246,9 @@ class ThreeForms(Trained):
         from stagewise.training.loop import begin
 
         state, numbers = forms.start(self, seeds)
-        return begin(state, numbers | {"step": np.full(len(seeds), self.scaled_time / self.speed / self.steps)}, seeds)
+        return begin(
+            state, numbers | {"step": np.full(len(seeds), self.scaled_time / self.speed / self.steps)}, seeds
+        )
 
     def model(self, state):
         return super().model(state | {"weights": state["weights"]["compact"]})
@@ -196,7 +256,8 @@ class ThreeForms(Trained):
 
 @dataclass(frozen=True)
 class Descent(Trained):
-    """Full-batch gradient descent on all weights: the paper's experiment (Appendix A), in the exact closed form.
+    """Full-batch gradient descent on all weights: the paper's experiment (Appendix A), in the exact closed
+    form.
 
     1000 epochs of 8 seeds take seconds, the paper's 30000 a minute."""
 
@@ -218,7 +279,10 @@ class Descent(Trained):
         from stagewise.training.schedule import schedule
 
         compared = {round(self.epochs * fraction) for fraction in FRACTIONS}
-        return Training(ClosedDescent(self.size), tuple(sorted({*schedule(self.epochs, evenly=40, log_spaced=60), *compared})))
+        return Training(
+            ClosedDescent(self.size),
+            tuple(sorted({*schedule(self.epochs, evenly=40, log_spaced=60), *compared})),
+        )
 
     def start(self, seeds):
         import numpy as np
@@ -232,7 +296,8 @@ class Descent(Trained):
 
 @dataclass(frozen=True)
 class FlowToTimes(Flowing):
-    """Gradient flow, recorded where gradient descent of a given rate and number of epochs has come to the same times."""
+    """Gradient flow, recorded where gradient descent of a given rate and number of epochs has come to the
+    same times."""
 
     task: Cooccurrence = SHARED
     initial: Literal["condition1", "torch_linear", "kaiming_linear", "kaiming_normal"] = "torch_linear"
@@ -250,7 +315,9 @@ class FlowToTimes(Flowing):
         return self.solved([(f"{fraction:g}", "time", True) for fraction in FRACTIONS])
 
     def start(self, seeds):
-        return self.begun(seeds, [self.learning_rate * round(self.epochs * fraction) for fraction in FRACTIONS])
+        return self.begun(
+            seeds, [self.learning_rate * round(self.epochs * fraction) for fraction in FRACTIONS]
+        )
 
 
 @dataclass(frozen=True)

@@ -1,5 +1,5 @@
-"""The same flow in three forms side by side: plain weights, the six kinds of inner products of Appendix C, and the compact
-closed system, all carried by the same steps, so that they can be compared at any time."""
+"""The same flow in three forms side by side: plain weights, the six kinds of inner products of Appendix C,
+and the compact closed system, all carried by the same steps, so that they can be compared at any time."""
 
 from __future__ import annotations
 
@@ -43,7 +43,11 @@ def _lane(settings, seed: int) -> tuple[dict, dict]:
     drawn = initial.weights(settings, seed)
     numbers = initial.data(settings, seed) | {"signs": drawn.pop("signs")}
     kinds = weights.inner_products(drawn, numbers["signs"])
-    return {"weights": drawn, "six kinds": {name: kinds[name] for name in SIX}, "compact": {name: kinds[name] for name in COMPACT}}, numbers
+    return {
+        "weights": drawn,
+        "six kinds": {name: kinds[name] for name in SIX},
+        "compact": {name: kinds[name] for name in COMPACT},
+    }, numbers
 
 
 @dataclass(frozen=True)
@@ -52,8 +56,15 @@ class SideBySide(Rule):
 
     size: tuple[int, ...]
 
-    dims = {"loss": ("form",), "G": ("form", "word"), "alpha": ("form",), "scores": ("form", "key", "query"),
-            "value_self": ("form", "key", "query"), "value_invariant": ("form",), "score_invariant": ("form",)}  # fmt: skip
+    dims = {
+        "loss": ("form",),
+        "G": ("form", "word"),
+        "alpha": ("form",),
+        "scores": ("form", "key", "query"),
+        "value_self": ("form", "key", "query"),
+        "value_invariant": ("form",),
+        "score_invariant": ("form",),
+    }
     coords = {name: COORDS[name] for name in ("word", "key", "query")} | {"form": np.array(FORMS)}
 
     def step(self, state, numbers, key):
@@ -64,23 +75,33 @@ class SideBySide(Rule):
         def along(state, speed, time):
             return jax.tree.map(lambda x, v: x + time * v, state, speed)
 
-        def stage(carry, part):  # the four stages of the classical method: where to look, and how much it counts
+        def stage(
+            carry, part
+        ):  # the four stages of the classical method: where to look, and how much it counts
             (speed, total), (ahead, counts) = carry, part
             speed = velocity(along(state, speed, ahead * numbers["step"]))
             return (speed, along(total, speed, counts * numbers["step"])), None
 
         rest = jax.tree.map(jnp.zeros_like, state)
-        (_, moved), _ = jax.lax.scan(stage, (rest, state), (jnp.array([0, 0.5, 0.5, 1]), jnp.array([1, 2, 2, 1]) / 6))
+        (_, moved), _ = jax.lax.scan(
+            stage, (rest, state), (jnp.array([0, 0.5, 0.5, 1]), jnp.array([1, 2, 2, 1]) / 6)
+        )
         return moved
 
     def measure(self, state, numbers, key):
         a, six = numbers["signs"], state["six kinds"]
-        forms = (weights.inner_products(state["weights"], a), six | {"G": six["H"].T @ a, "alpha": a @ six["N"] @ a}, state["compact"])
+        forms = (
+            weights.inner_products(state["weights"], a),
+            six | {"G": six["H"].T @ a, "alpha": a @ six["N"] @ a},
+            state["compact"],
+        )
         return jax.tree.map(lambda *forms: jnp.stack(forms), *(_brief(form, numbers) for form in forms))
 
 
 def _brief(state, data):
-    F = outputs(attend(state["S"], data["tokens"], data["present"], data["width"]), state["G"], data["tokens"])
+    F = outputs(
+        attend(state["S"], data["tokens"], data["present"], data["width"]), state["G"], data["tokens"]
+    )
     return {
         "loss": data["weight"] @ jax.nn.softplus(-data["label"] * F),
         "G": state["G"][:SPECIAL],

@@ -15,10 +15,17 @@ RIDERS = 16  # how many neurons the flow follows one by one: as many for every m
 
 def weights(settings, seed: int) -> dict[str, np.ndarray]:
     """W [m1, m], W_V, W_K, W_Q [m, d] and the signs a [m1]. Narrower networks are not parts of wider ones."""
-    (s0, s1), rng, d, m = settings.scales(), generator(seed, INITIAL), settings.task.vocabulary, settings.width
+    (s0, s1), rng, d, m = (
+        settings.scales(),
+        generator(seed, INITIAL),
+        settings.task.vocabulary,
+        settings.width,
+    )
 
     def draw(scale, *shape):
-        return scale * (rng.uniform(-np.sqrt(3), np.sqrt(3), shape) if settings.uniform else rng.standard_normal(shape))
+        return scale * (
+            rng.uniform(-np.sqrt(3), np.sqrt(3), shape) if settings.uniform else rng.standard_normal(shape)
+        )
 
     return {
         "signs": rng.choice([-1.0, 1.0], settings.neurons),
@@ -32,8 +39,14 @@ def weights(settings, seed: int) -> dict[str, np.ndarray]:
 def inner_products(w: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
     """The state of the closed system for given weights."""
     u = w["W"].T @ w["signs"]
-    return {"G": w["WV"].T @ u, "alpha": u @ u, "S": w["WK"].T @ w["WQ"],
-            "CV": w["WV"].T @ w["WV"], "CK": w["WK"].T @ w["WK"], "CQ": w["WQ"].T @ w["WQ"]}  # fmt: skip
+    return {
+        "G": w["WV"].T @ u,
+        "alpha": u @ u,
+        "S": w["WK"].T @ w["WQ"],
+        "CV": w["WV"].T @ w["WV"],
+        "CK": w["WK"].T @ w["WK"],
+        "CQ": w["WQ"].T @ w["WQ"],
+    }
 
 
 def data(settings, seed: int) -> dict[str, np.ndarray]:
@@ -63,16 +76,29 @@ def counts(sentences: Sentences, vocabulary: int) -> np.ndarray:
 
 
 def neurons(w: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
-    """The first neurons' rows of H = W W_V, N a and N = W W^T; rows of neurons that are not there are zero."""
+    """The first neurons' rows of H = W W_V, N a and N = W W^T; rows of neurons that are not there are
+    zero."""
     some = w["W"][:RIDERS]
-    rows = {"H": some @ w["WV"], "Na": some @ (w["W"].T @ w["signs"]), "N": some @ some.T, "signs": w["signs"][:RIDERS]}
+    rows = {
+        "H": some @ w["WV"],
+        "Na": some @ (w["W"].T @ w["signs"]),
+        "N": some @ some.T,
+        "signs": w["signs"][:RIDERS],
+    }
     less = (0, RIDERS - len(some))
-    return {"H": np.pad(rows["H"], (less, (0, 0))), "Na": np.pad(rows["Na"], less), "N": np.pad(rows["N"], less), "signs": np.pad(rows["signs"], less)}
+    return {
+        "H": np.pad(rows["H"], (less, (0, 0))),
+        "Na": np.pad(rows["Na"], less),
+        "N": np.pad(rows["N"], less),
+        "signs": np.pad(rows["signs"], less),
+    }
 
 
 def flow(settings, seeds: np.ndarray, padded: tuple[int, int, int]) -> tuple[dict, dict]:
     """State and numbers of the closed flow for each seed, padded to (vocabulary, samples, length)."""
-    return _lanes([_padded(*_lane(settings, int(seed), riders=True), settings.task, padded) for seed in seeds])
+    return _lanes(
+        [_padded(*_lane(settings, int(seed), riders=True), settings.task, padded) for seed in seeds]
+    )
 
 
 def descent(settings, seeds: np.ndarray) -> tuple[dict, dict]:
@@ -88,7 +114,9 @@ def _start(beginning, seed: int) -> tuple[dict, dict]:
 
 
 def _lanes(lanes: list) -> tuple[dict, dict]:
-    return tuple({name: np.stack([lane[part][name] for lane in lanes]) for name in lanes[0][part]} for part in (0, 1))
+    return tuple(
+        {name: np.stack([lane[part][name] for lane in lanes]) for name in lanes[0][part]} for part in (0, 1)
+    )
 
 
 def _lane(settings, seed: int, riders: bool) -> tuple[dict, dict]:
@@ -98,13 +126,34 @@ def _lane(settings, seed: int, riders: bool) -> tuple[dict, dict]:
         known["signs"] = followed["signs"]
         state = state | {name: followed[name] for name in ("H", "Na", "N")} | {"clock": 0.0}
     start = {f"{name}0": state[name] for name in ("S", "CV", "CK", "CQ", "H", "N") if name in state}
-    return {name: np.asarray(value) for name, value in state.items()}, {name: np.asarray(v) for name, v in (known | start).items()}
+    return {name: np.asarray(value) for name, value in state.items()}, {
+        name: np.asarray(v) for name, v in (known | start).items()
+    }
 
 
 def _padded(state: dict, known: dict, task, to: tuple[int, int, int]) -> tuple[dict, dict]:
-    d, n, length = ((0, max(0, new - old)) for new, old in zip(to, (task.vocabulary, task.samples, task.length)))
+    d, n, length = (
+        (0, max(0, new - old)) for new, old in zip(to, (task.vocabulary, task.samples, task.length))
+    )
     square, none = [d, d], (0, 0)
-    along = {"G": [d], "S": square, "CV": square, "CK": square, "CQ": square, "H": [none, d], "count": [d], "seen": [d],
-             "tokens": [n, length], "label": [n], "type": [n], "weight": [n], "present": [length], "test_tokens": [none, length]}  # fmt: skip
-    pad = {name: np.pad(value, along[name.rstrip("0")]) if name.rstrip("0") in along else value for name, value in (state | known).items()}
+    along = {
+        "G": [d],
+        "S": square,
+        "CV": square,
+        "CK": square,
+        "CQ": square,
+        "H": [none, d],
+        "count": [d],
+        "seen": [d],
+        "tokens": [n, length],
+        "label": [n],
+        "type": [n],
+        "weight": [n],
+        "present": [length],
+        "test_tokens": [none, length],
+    }
+    pad = {
+        name: np.pad(value, along[name.rstrip("0")]) if name.rstrip("0") in along else value
+        for name, value in (state | known).items()
+    }
     return {name: pad[name] for name in state}, {name: pad[name] for name in known}

@@ -38,14 +38,16 @@ def speed_of_G(flow: xr.Dataset) -> xr.DataArray:
 
 
 def lead(flow: xr.Dataset) -> xr.DataArray:
-    """How far -dG3 is inside the bounds of Lemma 4.3, (1+C) max(dG1, dG2) and (1-C)(dG1 + dG2), over the larger of dG1, dG2."""
+    """How far -dG3 is inside the bounds of Lemma 4.3, (1+C) max(dG1, dG2) and (1-C)(dG1 + dG2), over the
+    larger of dG1, dG2."""
     one, two, three = (speed_of_G(flow).isel(word=i, drop=True) for i in range(3))
     larger = np.maximum(one, two)
     return np.minimum(-three - (1 + BALANCE) * larger, (1 - BALANCE) * (one + two) + three) / abs(larger)
 
 
 def after_which(positive: xr.DataArray, time: xr.DataArray) -> xr.DataArray:
-    """The time after which a quantity stays positive to the end of the records; NaN if it is not positive there."""
+    """The time after which a quantity stays positive to the end of the records; NaN if it is not positive
+    there."""
 
     def last_entry(value: np.ndarray, time: np.ndarray) -> float:
         below = np.flatnonzero(~(value > 0))
@@ -57,7 +59,9 @@ def after_which(positive: xr.DataArray, time: xr.DataArray) -> xr.DataArray:
         share = -value[last] / (value[last + 1] - value[last])
         return float(time[last] + share * (time[last + 1] - time[last]))
 
-    return xr.apply_ufunc(last_entry, positive, time, input_core_dims=[["record"], ["record"]], vectorize=True)
+    return xr.apply_ufunc(
+        last_entry, positive, time, input_core_dims=[["record"], ["record"]], vectorize=True
+    )
 
 
 def half_time(flow: xr.Dataset) -> xr.DataArray:
@@ -108,7 +112,12 @@ def scales_of(flow: xr.Dataset) -> tuple[float, float]:
 def scores_move_right(flow: xr.Dataset) -> xr.DataArray:
     """Whether the four scores move as Theorem 3.2 (1) says."""
     moving = flow.dscores
-    return (entry(moving, 1, 2) > 0) & (entry(moving, 2, 1) > 0) & (entry(moving, 3, 1) < 0) & (entry(moving, 3, 2) < 0)
+    return (
+        (entry(moving, 1, 2) > 0)
+        & (entry(moving, 2, 1) > 0)
+        & (entry(moving, 3, 1) < 0)
+        & (entry(moving, 3, 2) < 0)
+    )
 
 
 def values_move_right(flow: xr.Dataset) -> xr.DataArray:

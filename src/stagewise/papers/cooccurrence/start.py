@@ -1,4 +1,5 @@
-"""What the proofs say of the start alone: concentration (Appendix D) and the first gradients of single neurons (Appendix E.1)."""
+"""What the proofs say of the start alone: concentration (Appendix D) and the first gradients of single
+neurons (Appendix E.1)."""
 
 from __future__ import annotations
 
@@ -14,8 +15,14 @@ from stagewise.training.program import DATA, generator
 
 DELTA = 0.05
 LEMMAS = ("D.1", "D.3", "D.4", "D.5", "D.6", "D.7", "D.8")
-DIMS = {"over_bound": ("lemma",), "signal_speed": ("extreme",), "common_speed": ("extreme",), "random_speed": (), "output_scale": (),
-        "attention_off": ()}  # fmt: skip
+DIMS = {
+    "over_bound": ("lemma",),
+    "signal_speed": ("extreme",),
+    "common_speed": ("extreme",),
+    "random_speed": (),
+    "output_scale": (),
+    "attention_off": (),
+}
 COORDS = {"lemma": np.array(LEMMAS), "extreme": np.array(("least", "mean", "most"))}
 
 
@@ -25,7 +32,9 @@ def measure(settings, seed: int) -> dict[str, np.ndarray]:
     attention, F, error = appendix_b.respond(w, sentences)
     (s0, s1), m = settings.scales(), settings.width
     pull = sentences.label * error / len(error)
-    b = np.bincount(sentences.tokens.ravel(), (attention.sum(1) * pull[:, None]).ravel(), settings.task.vocabulary)
+    b = np.bincount(
+        sentences.tokens.ravel(), (attention.sum(1) * pull[:, None]).ravel(), settings.task.vocabulary
+    )
     CVb, Na = w["WV"].T @ (w["WV"] @ b), w["W"] @ (w["W"].T @ w["signs"])
     speed = (CVb + np.outer(w["signs"] * Na, b)) / ((s0**2 + s1**2) * m)  # [neuron, word]
     signal, common, rest = speed[:, :COMMON], speed[:, COMMON], speed[:, SPECIAL:]
@@ -60,8 +69,19 @@ def over_bounds(settings, w, sentences, attention, F) -> np.ndarray:
         return abs((matrix**2).sum(0) / (scale * m) - 1).max() / near(count)
 
     V, K, Q, W = w["WV"], w["WK"], w["WQ"], w["W"].T
-    keys = max(used(K, Q, s0**2, 2 * d), used(K, K, s0**2, 2 * d), used(Q, Q, s0**2, 2 * d), *(lengths(X, s0**2, 2 * d) for X in (K, Q)))
-    values = max(used(V, V, s0**2, 2 * d), used(W, W, s1**2, 2 * m1**2), used(W, V, s0 * s1, 2 * m1 * d), lengths(V, s0**2, 2 * d), lengths(W, s1**2, 2 * m1))
+    keys = max(
+        used(K, Q, s0**2, 2 * d),
+        used(K, K, s0**2, 2 * d),
+        used(Q, Q, s0**2, 2 * d),
+        *(lengths(X, s0**2, 2 * d) for X in (K, Q)),
+    )
+    values = max(
+        used(V, V, s0**2, 2 * d),
+        used(W, W, s1**2, 2 * m1**2),
+        used(W, V, s0 * s1, 2 * m1 * d),
+        lengths(V, s0**2, 2 * d),
+        lengths(W, s1**2, 2 * m1),
+    )
     attended = np.einsum("nlh,mnh->nlm", attention, V[:, sentences.tokens])
     norms = abs((attended**2).sum(-1) / (s0**2 * m / length) - 1).max() / near(2 * n * length)
     heard = abs(attended @ W).max() / (s0 * s1 * sqrt(m / length * log(m1 * n * length / DELTA)))

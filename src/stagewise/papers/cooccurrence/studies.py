@@ -5,12 +5,14 @@ from __future__ import annotations
 from stagewise.lab.study import Study
 from stagewise.papers.cooccurrence.experiments import FEWER, SHARED, Start, TwoPhases
 
-# Condition 1 with c0 = 0.1: the outputs start near zero, as the proofs want. `wide` also has m much larger than m1.
+# Condition 1 with c0 = 0.1: the outputs start near zero, as the proofs want. `wide` also has m much larger
+# than m1.
 small_start = TwoPhases.plan()
 natural_start = small_start.but(attention_scale=1.0)
 wide = TwoPhases.plan(width=2048, neurons=64)
 
-# The paper's experiment as we read it, to about the loss that its 30000 epochs reach, and another reading of "Kaiming".
+# The paper's experiment as we read it, to about the loss that its 30000 epochs reach, and another reading of
+# "Kaiming".
 experiment = TwoPhases.plan(initial="torch_linear", task=SHARED, target_loss=6e-5)
 kaiming_normal = experiment.but(initial="kaiming_normal", target_loss=1e-3)
 frozen_attention = experiment.but(trains="values")
@@ -47,7 +49,10 @@ samples = Study(
     "How both phases depend on the number of samples.",
     wide.but(**{"task.vocabulary": 83}),
     over={"task.samples": (12, 18, 30)},
-    at_preset={"standard": {"task.samples": (30, 60, 120), "task.vocabulary": 323}, "paper": {"task.samples": (30, 60, 120), "task.vocabulary": 323}},
+    at_preset={
+        "standard": {"task.samples": (30, 60, 120), "task.vocabulary": 323},
+        "paper": {"task.samples": (30, 60, 120), "task.vocabulary": 323},
+    },
 )
 lengths = Study(
     "cooccurrence.lengths",
@@ -57,7 +62,8 @@ lengths = Study(
 )
 early_losses = Study(
     "cooccurrence.early_losses",
-    "The losses of the four types in Phase 1 and a little beyond, in the paper's experiment, by how weights start.",
+    "The losses of the four types in Phase 1 and a little beyond, in the paper's experiment, by how weights "
+    "start.",
     experiment.but(target_loss=0.1, seeds=16),
     over={"initial": ("torch_linear", "kaiming_normal")},
     at_preset={"standard": {"seeds": 64}, "paper": {"seeds": 64}},

@@ -1,4 +1,5 @@
-"""Plain weights: the loss of the one-layer transformer, differentiated automatically. The form to check all others against."""
+"""Plain weights: the loss of the one-layer transformer, differentiated automatically. The form to check all
+others against."""
 
 from __future__ import annotations
 
@@ -14,7 +15,9 @@ WEIGHTS = ("W", "WV", "WK", "WQ")
 
 def loss(weights: dict[str, ArrayLike], data: dict[str, ArrayLike]) -> Array:
     """Mean logistic loss over the training set."""
-    model = OneLayer(**{name: jnp.asarray(weights[name]) for name in WEIGHTS}, signs=jnp.asarray(data["signs"]))
+    model = OneLayer(
+        **{name: jnp.asarray(weights[name]) for name in WEIGHTS}, signs=jnp.asarray(data["signs"])
+    )
     return jnp.mean(jax.nn.softplus(-data["label"] * jax.vmap(model)(jnp.asarray(data["tokens"]))))
 
 

@@ -1,4 +1,5 @@
-"""Closed forms in plain numbers: the theory's scales, ideal features, attention by four scores, and chains walked with them."""
+"""Closed forms in plain numbers: the theory's scales, ideal features, attention by four scores, and chains
+walked with them."""
 
 from __future__ import annotations
 
@@ -12,10 +13,18 @@ SCORES = ("predicate", "answer", "other_predicates", "other_answers")
 
 
 def scales(vocabulary: float, clip: float, rho_over_bias: float, q: float) -> dict[str, float]:
-    """What the vocabulary size d sets: sigma0 = d^-1/2, the bias mu = sigma0 log d, rho, and B = C_B log d; and q beside them."""
+    """What the vocabulary size d sets: sigma0 = d^-1/2, the bias mu = sigma0 log d, rho, and B = C_B log d;
+    and q beside them."""
     spread = vocabulary**-0.5
     bias = spread * np.log(vocabulary)
-    return {"spread": spread, "bias": bias, "rho": rho_over_bias * bias, "top": clip * np.log(vocabulary), "vocabulary": float(vocabulary), "q": float(q)}
+    return {
+        "spread": spread,
+        "bias": bias,
+        "rho": rho_over_bias * bias,
+        "top": clip * np.log(vocabulary),
+        "vocabulary": float(vocabulary),
+        "q": float(q),
+    }
 
 
 def attention(scores: dict[str, Any], length: float, step: float, xp: ModuleType = np) -> dict[str, Any]:
@@ -27,14 +36,16 @@ def attention(scores: dict[str, Any], length: float, step: float, xp: ModuleType
 
 
 def concentration(scores: dict[str, Any], length: float, step: float, xp: ModuleType = np) -> tuple[Any, Any]:
-    """epsilon, the attention that misses both clauses needed, and the signed gap between the two (equations 19 and 20)."""
+    """epsilon, the attention that misses both clauses needed, and the signed gap between the two (equations
+    19 and 20)."""
     paid = attention(scores, length, step, xp)
     missed = (length - 1) * paid["other_predicates"] + (step - 1) * paid["other_answers"]
     return missed, paid["predicate"] - paid["answer"]
 
 
 def ideal_features(table: np.ndarray, top: float) -> np.ndarray:
-    """Features [value, neuron, action or value]: what stage 1 ends at, with neuron y of value j for the pairs that lead from y to j (equations 17 and 18, the sign of 18b mended)."""
+    """Features [value, neuron, action or value]: what stage 1 ends at, with neuron y of value j for the pairs
+    that lead from y to j (equations 17 and 18, the sign of 18b mended)."""
     actions, values = table.shape
     ratio = balance(table)
     of_action = np.where(table.T[None] == np.arange(values)[:, None, None], ratio, -1.0)  # [j, y, g]
@@ -43,16 +54,21 @@ def ideal_features(table: np.ndarray, top: float) -> np.ndarray:
 
 
 def balance(table: np.ndarray) -> float:
-    """C_alpha: the predicted ratio of what a learned neuron gives to its actions and to its value. 1 if simply transitive."""
+    """C_alpha: the predicted ratio of what a learned neuron gives to its actions and to its value. 1 if
+    simply transitive."""
     actions, values = table.shape
     return (1 + actions * (values - 1) / values) / ((values - 1) + actions / values)
 
 
-def chains(table: np.ndarray, length: int, most: int, rng: np.random.Generator, firsts: int | None = None) -> tuple[np.ndarray, np.ndarray]:
-    """Actions [n, length] and values [n, length + 1] of all chains of a length, or of a sample if they are more than `most`.
+def chains(
+    table: np.ndarray, length: int, most: int, rng: np.random.Generator, firsts: int | None = None
+) -> tuple[np.ndarray, np.ndarray]:
+    """Actions [n, length] and values [n, length + 1] of all chains of a length, or of a sample if they are
+    more than `most`.
 
-    `firsts` is how many values they may begin with. One is enough for ideal features: renaming values by an element of the group, and actions along with them,
-    leads from a chain to another with any other first value, and changes no output but its name."""
+    `firsts` is how many values they may begin with. One is enough for ideal features: renaming values by an
+    element of the group, and actions along with them, leads from a chain to another with any other first
+    value, and changes no output but its name."""
     actions, values = len(table), firsts or table.shape[1]
     if values * actions**length <= most:
         every = np.indices((values, *(actions,) * length)).reshape(length + 1, -1).T
@@ -65,19 +81,25 @@ def chains(table: np.ndarray, length: int, most: int, rng: np.random.Generator, 
     return chosen, np.stack(passed, 1)
 
 
-def seen_by_neurons(features: Any, chosen: np.ndarray, passed: np.ndarray, step: int, xp: ModuleType = np) -> tuple[Any, np.ndarray]:
-    """For answer `step` of each chain: what each kind of clause, summed over its clauses, gives a neuron [n, j, r, 4], and the true value."""
+def seen_by_neurons(
+    features: Any, chosen: np.ndarray, passed: np.ndarray, step: int, xp: ModuleType = np
+) -> tuple[Any, np.ndarray]:
+    """For answer `step` of each chain: what each kind of clause, summed over its clauses, gives a neuron [n,
+    j, r, 4], and the true value."""
     actions = features.shape[-1] - features.shape[0]
     by_token = xp.moveaxis(features, -1, 0)  # [token, j, r]
     of_actions, of_values = by_token[:actions], by_token[actions:]
     needed, own = of_actions[chosen[:, step - 1]], of_values[passed[:, step - 1]]
-    others = sum((of_actions[chosen[:, k]] for k in range(chosen.shape[1]) if k != step - 1), xp.zeros_like(own))
+    others = sum(
+        (of_actions[chosen[:, k]] for k in range(chosen.shape[1]) if k != step - 1), xp.zeros_like(own)
+    )
     earlier = sum((of_values[passed[:, k]] for k in range(step - 1)), xp.zeros_like(own))
     return xp.stack([needed, own, others, earlier], -1), passed[:, step]
 
 
 def smooth_relu(x: Any, rho: Any, q: Any, xp: ModuleType = np) -> Any:
-    """Definition 3.4: |x|^q / (q rho^(q-1)) within rho, then a line; constant below -rho, so that it falls before it rises. q is even."""
+    """Definition 3.4: |x|^q / (q rho^(q-1)) within rho, then a line; constant below -rho, so that it falls
+    before it rises. q is even."""
     return rho * (xp.minimum(xp.abs(x), rho) / rho) ** q / q + xp.maximum(x - rho, 0)
 
 
@@ -91,8 +113,17 @@ def outputs(seen: np.ndarray, numbers: dict) -> np.ndarray:
     return np.minimum(smooth_relu(seen, numbers["rho"], numbers["q"]).sum(-1), numbers["top"])
 
 
-def follow(features: np.ndarray, table: np.ndarray, scores: dict, length: int, numbers: dict, rng: np.random.Generator, count: int = 512) -> dict[str, float]:
-    """Chains of a length with true answers before each step: how many are right throughout, and the mean probability of being right (equation 5)."""
+def follow(
+    features: np.ndarray,
+    table: np.ndarray,
+    scores: dict,
+    length: int,
+    numbers: dict,
+    rng: np.random.Generator,
+    count: int = 512,
+) -> dict[str, float]:
+    """Chains of a length with true answers before each step: how many are right throughout, and the mean
+    probability of being right (equation 5)."""
     chosen, passed = chains(table, length, count, rng)
     actions = len(table)
     by_token = np.moveaxis(features, -1, 0)

@@ -16,10 +16,12 @@ from stagewise.tasks.lego import Lego
 
 @dataclass(frozen=True)
 class Training(Experiment):
-    """A clause decoder learns chains by Adam: at the first length from true answers, at each later one from answers that it wrote itself.
+    """A clause decoder learns chains by Adam: at the first length from true answers, at each later one from
+    answers that it wrote itself.
 
-    A warm-up at length 1 may come before. With `stay` the later turns are as long, but at the first length and from true answers: the control of
-    equal steps. About two minutes a seed at preset standard, hours at preset paper."""
+    A warm-up at length 1 may come before. With `stay` the later turns are as long, but at the first length
+    and from true answers: the control of equal steps. About two minutes a seed at preset standard, hours at
+    preset paper."""
 
     task: Lego = Lego()
     decoder: Clauses = Clauses()
@@ -41,46 +43,119 @@ class Training(Experiment):
 
     name = "lego.training"
     presets = {
-        "quick": {"task.variables": 64, "decoder.width": 64, "decoder.embedding": 64, "decoder.inner": 128, "steps": 900, "evaluations": 1, "answers": 320,
-                  "learning_rate": 3e-3, "tested": (5, 10, 20, 40), "test_sentences": 64, "seeds": 4},
+        "quick": {
+            "task.variables": 64,
+            "decoder.width": 64,
+            "decoder.embedding": 64,
+            "decoder.inner": 128,
+            "steps": 900,
+            "evaluations": 1,
+            "answers": 320,
+            "learning_rate": 3e-3,
+            "tested": (5, 10, 20, 40),
+            "test_sentences": 64,
+            "seeds": 4,
+        },
         "standard": {},
-        "paper": {"learning_rate": 1e-4, "own_rate": 1e-4, "last_rate": 1e-4, "steps": 117_000, "own_steps": 117_000, "answers": 1280, "seeds": 4},
-    }  # fmt: skip
+        "paper": {
+            "learning_rate": 1e-4,
+            "own_rate": 1e-4,
+            "last_rate": 1e-4,
+            "steps": 117_000,
+            "own_steps": 117_000,
+            "answers": 1280,
+            "seeds": 4,
+        },
+    }
 
     def __post_init__(self):
         super().__post_init__()
         check_ranges(
-            self, warm_up=(0, 1e8), steps=(1, 1e8), own_steps=(1, 1e8), answers=(1, 1e6), own_answers=(1, 1e6), learning_rate=(1e-12, 1), own_rate=(1e-12, 1),
-            last_rate=(0, 1), clip=(1e-12, 1e9), test_sentences=(1, 1e5), evaluations=(1, 1000),
-        )  # fmt: skip
+            self,
+            warm_up=(0, 1e8),
+            steps=(1, 1e8),
+            own_steps=(1, 1e8),
+            answers=(1, 1e6),
+            own_answers=(1, 1e6),
+            learning_rate=(1e-12, 1),
+            own_rate=(1e-12, 1),
+            last_rate=(0, 1),
+            clip=(1e-12, 1e9),
+            test_sentences=(1, 1e5),
+            evaluations=(1, 1000),
+        )
         require(len(self.lengths) > 0, f"{self.name}: there must be a length to train at (set --lengths)")
         growing = all(a < b for a, b in zip(self.lengths, self.lengths[1:]))
-        require(growing, f"{self.name}: training lengths must grow from one turn to the next, not {list(self.lengths)} (set --lengths)")
+        require(
+            growing,
+            f"{self.name}: training lengths must grow from one turn to the next, not {list(self.lengths)} "
+            "(set --lengths)",
+        )
         require(len(self.tested) > 0, f"{self.name}: there must be a length to test at (set --tested)")
-        require(all(a < b for a, b in zip(self.tested, self.tested[1:])), f"{self.name}: tested lengths must grow, not {list(self.tested)} (set --tested)")
-        require(not self.stay or len(self.lengths) > 1, f"{self.name}: to stay at the first length there must be a later one (set --lengths or --no_stay)")
+        require(
+            all(a < b for a, b in zip(self.tested, self.tested[1:])),
+            f"{self.name}: tested lengths must grow, not {list(self.tested)} (set --tested)",
+        )
+        require(
+            not self.stay or len(self.lengths) > 1,
+            f"{self.name}: to stay at the first length there must be a later one (set --lengths or "
+            "--no_stay)",
+        )
         watched = (*self.lengths, *self.tested, 20)  # 20: at which attention is watched
         for length in watched:
             self.task.check_length(length)
         longest = max(watched)
-        require(self.answers >= self.lengths[0], f"{self.name}: {self.answers} answers are less than one chain of {self.lengths[0]} (set --answers)")
-        require(len(self.lengths) == 1 or self.own_answers >= self.lengths[-1],
-                f"{self.name}: {self.own_answers} answers are less than one chain of {self.lengths[-1]} (set --own_answers)")  # fmt: skip
-        require(self.decoder.encoding == "none" or self.decoder.places >= 2 * longest,
-                f"{self.name}: chains of {longest} have {2 * longest} places, more than the {self.decoder.places} that are encoded (set --decoder.places)")  # fmt: skip
-        require(self.test_sentences <= 64 or self.test_sentences % 64 == 0,
-                f"{self.name}: more than 64 test sentences come in whole groups of 64, not {self.test_sentences} (set --test_sentences)")  # fmt: skip
+        require(
+            self.answers >= self.lengths[0],
+            f"{self.name}: {self.answers} answers are less than one chain of {self.lengths[0]} (set "
+            "--answers)",
+        )
+        require(
+            len(self.lengths) == 1 or self.own_answers >= self.lengths[-1],
+            f"{self.name}: {self.own_answers} answers are less than one chain of {self.lengths[-1]} (set "
+            "--own_answers)",
+        )
+        require(
+            self.decoder.encoding == "none" or self.decoder.places >= 2 * longest,
+            f"{self.name}: chains of {longest} have {2 * longest} places, more than the "
+            f"{self.decoder.places} that are encoded (set --decoder.places)",
+        )
+        require(
+            self.test_sentences <= 64 or self.test_sentences % 64 == 0,
+            f"{self.name}: more than 64 test sentences come in whole groups of 64, not {self.test_sentences} "
+            "(set --test_sentences)",
+        )
 
     def turns(self) -> list[tuple[str, int, int, int, bool, float]]:
         """Name, length, batch, steps, whether the model writes the answers, and rate, of every turn."""
         first = self.lengths[0]
-        found = [("warm-up", 1, self.answers, self.warm_up, False, self.learning_rate)] if self.warm_up else []
+        found = (
+            [("warm-up", 1, self.answers, self.warm_up, False, self.learning_rate)] if self.warm_up else []
+        )
         found.append((f"length {first}", first, self.answers // first, self.steps, False, self.learning_rate))
         for number, length in enumerate(self.lengths[1:], start=1):
             if self.stay:
-                found.append((f"length {first}, again ({number})", first, self.own_answers // first, self.own_steps, False, self.own_rate))
+                found.append(
+                    (
+                        f"length {first}, again ({number})",
+                        first,
+                        self.own_answers // first,
+                        self.own_steps,
+                        False,
+                        self.own_rate,
+                    )
+                )
             else:
-                found.append((f"length {length}, own answers", length, self.own_answers // length, self.own_steps, True, self.own_rate))
+                found.append(
+                    (
+                        f"length {length}, own answers",
+                        length,
+                        self.own_answers // length,
+                        self.own_steps,
+                        True,
+                        self.own_rate,
+                    )
+                )
         return found
 
     def program(self):
@@ -91,7 +166,9 @@ class Training(Experiment):
 
         turns = []
         for name, length, batch, steps, own, _ in self.turns():
-            rule = Learning(self.task, self.decoder, length, batch, own, self.tested, self.test_sentences, self.clip)
+            rule = Learning(
+                self.task, self.decoder, length, batch, own, self.tested, self.test_sentences, self.clip
+            )
             turns.append(Loop(rule, schedule(steps, evenly=1 if name == "warm-up" else self.evaluations)[1:]))
         return InTurn(tuple(name for name, *_ in self.turns()), tuple(turns))
 
@@ -104,12 +181,16 @@ class Training(Experiment):
         from stagewise.lazy import jnp
         from stagewise.models.clause_decoder import ClauseDecoder
 
-        return ClauseDecoder(**{name: jnp.asarray(weight) for name, weight in state["weights"].items()}, heads=self.decoder.heads)
+        return ClauseDecoder(
+            **{name: jnp.asarray(weight) for name, weight in state["weights"].items()},
+            heads=self.decoder.heads,
+        )
 
 
 @dataclass(frozen=True)
 class Theory(Experiment):
-    """What the closed forms share: a group and the activation. B = clip log d; rho is in units of the bias mu."""
+    """What the closed forms share: a group and the activation. B = clip log d; rho is in units of the bias
+    mu."""
 
     action: Action = Action()
     clip: float = 1.5
@@ -121,7 +202,10 @@ class Theory(Experiment):
         super().__post_init__()
         check_ranges(self, clip=(1e-3, 1e4), clip_width=(0, 10), q=(2, 200), rho=(1e-3, 1e3))
         require(self.q % 2 == 0, f"{self.name}: q must be even, not {self.q} (set --q)")
-        require(self.action.transitive, f"{self.name}: the action must reach every value from any (set --action.group)")
+        require(
+            self.action.transitive,
+            f"{self.name}: the action must reach every value from any (set --action.group)",
+        )
 
     @property
     def size(self) -> float:
@@ -183,8 +267,15 @@ class OneStep(AnyVocabulary):
         from stagewise.training.stages import Stage, Until
 
         stage = Stage("one step", ("V",), "all", Until("excess", "excess", rising=False), 1e9)
-        return Flow(Motion(self.table, self.width, self.form), (stage,), records_per_stage=97, relative_tolerance=1e-4, absolute_tolerance=1e-6, max_solver_steps=3072,
-                    one_by_one=True)  # fmt: skip
+        return Flow(
+            Motion(self.table, self.width, self.form),
+            (stage,),
+            records_per_stage=97,
+            relative_tolerance=1e-4,
+            absolute_tolerance=1e-6,
+            max_solver_steps=3072,
+            one_by_one=True,
+        )
 
     def start(self, seeds):
         from stagewise.papers.lego.start import one_step
@@ -194,10 +285,11 @@ class OneStep(AnyVocabulary):
 
 @dataclass(frozen=True)
 class TwoSteps(AnyVocabulary):
-    """Stage 2: four numbers of attention follow the flow while the perceptron rests, ideal or as stage 1 leaves it. A second or so; with an ideal one
-    nothing is random up to S4.
+    """Stage 2: four numbers of attention follow the flow while the perceptron rests, ideal or as stage 1
+    leaves it. A second or so; with an ideal one nothing is random up to S4.
 
-    `trains` is Algorithm 1's loss (both answers of chains of length 2) or Algorithm 2's (the second answer alone)."""
+    `trains` is Algorithm 1's loss (both answers of chains of length 2) or Algorithm 2's (the second answer
+    alone)."""
 
     clip: float = 2.0
     q: int = 4
@@ -206,7 +298,9 @@ class TwoSteps(AnyVocabulary):
     features: Literal["ideal", "learned"] = "ideal"
     trains: Literal["both", "second"] = "both"
     stop: Literal["time", "loss"] = "time"
-    last: float = 2.0  # the flow ends at time d^last, or before, if it stops by loss, at the paper's d^(3.025 - clip) (Lemma E.35)
+    # the flow ends at time d^last, or before, if it stops by loss, at the paper's d^(3.025 - clip) (Lemma
+    # E.35)
+    last: float = 2.0
     most: int = 4000  # chains, or all there are
     seeds: int = 1
 
@@ -216,8 +310,16 @@ class TwoSteps(AnyVocabulary):
     def __post_init__(self):
         super().__post_init__()
         check_ranges(self, variables=(3, 1e9), last=(0, 100), most=(1, 1e6))
-        require(self.last * log(self.vocabulary) < 600, f"{self.name}: a time of {self.vocabulary:g}^{self.last:g} is beyond what numbers hold (set --last)")
-        require(self.stop == "time" or self.clip > 3.1, f"{self.name}: the paper's stop, d^(3.025 - clip), needs a clip above 3.1, not {self.clip:g} (set --clip)")
+        require(
+            self.last * log(self.vocabulary) < 600,
+            f"{self.name}: a time of {self.vocabulary:g}^{self.last:g} is beyond what numbers hold (set "
+            "--last)",
+        )
+        require(
+            self.stop == "time" or self.clip > 3.1,
+            f"{self.name}: the paper's stop, d^(3.025 - clip), needs a clip above 3.1, not {self.clip:g} "
+            "(set --clip)",
+        )
 
     @property
     def deterministic(self) -> bool:
@@ -226,7 +328,15 @@ class TwoSteps(AnyVocabulary):
     @property
     def first_stage(self) -> OneStep:
         """That leaves the features, if they are learned."""
-        return OneStep(seeds=1, action=self.action, vocabulary=self.vocabulary, clip=self.clip, clip_width=self.clip_width, q=self.q, rho=self.rho)
+        return OneStep(
+            seeds=1,
+            action=self.action,
+            vocabulary=self.vocabulary,
+            clip=self.clip,
+            clip_width=self.clip_width,
+            q=self.q,
+            rho=self.rho,
+        )
 
     @property
     def losses(self) -> tuple[tuple[int, int], ...]:
@@ -238,10 +348,25 @@ class TwoSteps(AnyVocabulary):
         from stagewise.training.flow import Flow
         from stagewise.training.stages import Stage, Until
 
-        never, small = Until("excess", 0.0, rising=False), Until("log_loss", (3.025 - self.clip) * log(self.vocabulary), rising=False)
-        stage = Stage("attention", SCORES, "all", small if self.stop == "loss" else never, self.vocabulary**self.last)
-        motion = Motion(len(self.losses), self.action.values if self.features == "ideal" else self.first_stage.width)
-        return Flow(motion, (stage,), records_per_stage=257, relative_tolerance=1e-6, absolute_tolerance=1e-9, max_solver_steps=100_000, stiff=True)
+        never, small = (
+            Until("excess", 0.0, rising=False),
+            Until("log_loss", (3.025 - self.clip) * log(self.vocabulary), rising=False),
+        )
+        stage = Stage(
+            "attention", SCORES, "all", small if self.stop == "loss" else never, self.vocabulary**self.last
+        )
+        motion = Motion(
+            len(self.losses), self.action.values if self.features == "ideal" else self.first_stage.width
+        )
+        return Flow(
+            motion,
+            (stage,),
+            records_per_stage=257,
+            relative_tolerance=1e-6,
+            absolute_tolerance=1e-9,
+            max_solver_steps=100_000,
+            stiff=True,
+        )
 
     def start(self, seeds):
         from stagewise.papers.lego.start import two_steps
@@ -251,7 +376,8 @@ class TwoSteps(AnyVocabulary):
 
 @dataclass(frozen=True)
 class Recursion(AnyVocabulary):
-    """Algorithm 2 with four numbers: lengths 2, 4, 8, …, each from the model's own answers until the loss is small. Seconds a stage.
+    """Algorithm 2 with four numbers: lengths 2, 4, 8, …, each from the model's own answers until the loss is
+    small. Seconds a stage.
 
     The paper stops at loss d^-target; with target 0 at 1.5 times the least loss instead."""
 
@@ -267,13 +393,24 @@ class Recursion(AnyVocabulary):
     seeds: int = 6
 
     name = "lego.recursion"
-    presets = {"quick": {"action.group": "S3", "stages": 3, "most": 512, "variables": 8}, "standard": {}, "paper": {"action.group": "S5", "stages": 6, "most": 4096}}
+    presets = {
+        "quick": {"action.group": "S3", "stages": 3, "most": 512, "variables": 8},
+        "standard": {},
+        "paper": {"action.group": "S5", "stages": 6, "most": 4096},
+    }
 
     def __post_init__(self):
         super().__post_init__()
         check_ranges(self, variables=(3, 1e9), stages=(1, 12), target=(0, 100), most=(1, 1e6))
-        require(self.target < self.clip - 1, f"{self.name}: a loss of d^-{self.target:g} is below the least that a clip of {self.clip:g} allows (set --target or --clip)")
-        require(len(self.tested) > 0 and min(self.tested) >= 1, f"{self.name}: tests are at multiples of the length from 1 on (set --tested)")
+        require(
+            self.target < self.clip - 1,
+            f"{self.name}: a loss of d^-{self.target:g} is below the least that a clip of {self.clip:g} "
+            "allows (set --target or --clip)",
+        )
+        require(
+            len(self.tested) > 0 and min(self.tested) >= 1,
+            f"{self.name}: tests are at multiples of the length from 1 on (set --tested)",
+        )
 
     def program(self):
         from stagewise.papers.lego.recursion import DIMS, measure
@@ -288,7 +425,8 @@ class Recursion(AnyVocabulary):
 
 @dataclass(frozen=True)
 class Retrieval(Theory):
-    """Slot 4 of stage 1: copying the variable, with every class and token there is, as a flow. Here d counts the tokens that there are."""
+    """Slot 4 of stage 1: copying the variable, with every class and token there is, as a flow. Here d counts
+    the tokens that there are."""
 
     action: Action = Action("C2")
     variables: int = 24
@@ -300,7 +438,11 @@ class Retrieval(Theory):
     seeds: int = 6
 
     name = "lego.retrieval"
-    presets = {"quick": {"variables": 12}, "standard": {}, "paper": {"variables": 40, "action.group": "C3", "neurons": 6}}
+    presets = {
+        "quick": {"variables": 12},
+        "standard": {},
+        "paper": {"variables": 40, "action.group": "C3", "neurons": 6},
+    }
 
     def __post_init__(self):
         super().__post_init__()
@@ -317,7 +459,15 @@ class Retrieval(Theory):
 
         motion = Motion(self.variables, self.action.actions, self.action.values, self.neurons)
         stage = Stage("copying", tuple(motion.tokens), "all", Until("excess", "excess", rising=False), 1e9)
-        return Flow(motion, (stage,), records_per_stage=65, relative_tolerance=1e-3, absolute_tolerance=1e-5, max_solver_steps=1024, one_by_one=True)
+        return Flow(
+            motion,
+            (stage,),
+            records_per_stage=65,
+            relative_tolerance=1e-3,
+            absolute_tolerance=1e-5,
+            max_solver_steps=1024,
+            one_by_one=True,
+        )
 
     def start(self, seeds):
         from stagewise.papers.lego.start import retrieval
@@ -327,7 +477,8 @@ class Retrieval(Theory):
 
 @dataclass(frozen=True)
 class Identities(AnyVocabulary):
-    """The paper's gradient formulas beside automatic differentiation of Definition 3.5 at random weights, by enumeration."""
+    """The paper's gradient formulas beside automatic differentiation of Definition 3.5 at random weights, by
+    enumeration."""
 
     action: Action = Action("C3")
     variables: int = 4

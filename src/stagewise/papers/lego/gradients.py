@@ -22,21 +22,32 @@ def slopes(x: Float[Array, "n d m"], numbers: dict) -> Float[Array, "n d m"]:
 def errors(weights, attended, target, numbers):
     """E_j = 1{j is right} - logit_j, and sReLU' of each neuron."""
     x = activations(weights, attended, numbers["bias"])
-    outputs = clipped(smooth_relu(x, numbers["rho"], numbers["q"]).sum(-1), numbers["top"], numbers["clip_width"])
+    outputs = clipped(
+        smooth_relu(x, numbers["rho"], numbers["q"]).sum(-1), numbers["top"], numbers["clip_width"]
+    )
     right = jax.nn.one_hot(target, outputs.shape[-1])
     return right - jax.nn.softmax(outputs, -1), slopes(x, numbers), x
 
 
-def of_neurons(weights, scores, clauses: Float[Array | np.ndarray, "n clause 5 d"], target: Int[Array | np.ndarray, " n"], numbers: dict) -> Float[Array, "d m 5 d"]:
+def of_neurons(
+    weights,
+    scores,
+    clauses: Float[Array | np.ndarray, "n clause 5 d"],
+    target: Int[Array | np.ndarray, " n"],
+    numbers: dict,
+) -> Float[Array, "d m 5 d"]:
     """Fact A.1, minus the gradient: E[E_j sReLU'(Lambda_jr) sum_k Attn_k Z_k]."""
     attended = jnp.einsum("nk,nkpa->npa", attention(scores, clauses), clauses)
     error, slope, _ = errors(weights, attended, target, numbers)
     return jnp.einsum("nj,njm,npa->jmpa", error, slope, attended) / len(clauses)
 
 
-def fact_b(weights, clauses, target, numbers: dict, actions: slice, values: slice) -> tuple[Float[Array, "d m tokens"], Float[Array, "d m tokens"]]:
-    """Equations 29 and 30 (38 and 39 for fibres), minus the gradient, as what is gained and what is lost, for actions and values:
-    halves of E[(1 - logit_j) sReLU' 1{j is right, token there}] and E[logit_j sReLU' 1{j is wrong, token there}]. The slices say where tokens are."""
+def fact_b(
+    weights, clauses, target, numbers: dict, actions: slice, values: slice
+) -> tuple[Float[Array, "d m tokens"], Float[Array, "d m tokens"]]:
+    """Equations 29 and 30 (38 and 39 for fibres), minus the gradient, as what is gained and what is lost, for
+    actions and values: halves of E[(1 - logit_j) sReLU' 1{j is right, token there}] and E[logit_j sReLU' 1{j
+    is wrong, token there}]. The slices say where tokens are."""
     attended = clauses.mean(1)
     error, slope, _ = errors(weights, attended, target, numbers)
     aimed = jax.nn.one_hot(target, error.shape[-1])
@@ -46,8 +57,11 @@ def fact_b(weights, clauses, target, numbers: dict, actions: slice, values: slic
     return gained / (2 * len(clauses)), lost / (2 * len(clauses))
 
 
-def of_scores(weights, scores, clauses, target, numbers: dict, centred: bool = True) -> Float[Array, "5 d 5 d"]:
-    """Fact D.1, minus the gradient: E[sum_k Attn_k (Xi_k - sum_k' Attn_k' Xi_k') Z_query Z_k'], Xi_k of equation 41."""
+def of_scores(
+    weights, scores, clauses, target, numbers: dict, centred: bool = True
+) -> Float[Array, "5 d 5 d"]:
+    """Fact D.1, minus the gradient: E[sum_k Attn_k (Xi_k - sum_k' Attn_k' Xi_k') Z_query Z_k'], Xi_k of
+    equation 41."""
     paid = attention(scores, clauses)
     error, slope, _ = errors(weights, jnp.einsum("nk,nkpa->npa", paid, clauses), target, numbers)
     weighed = jnp.einsum("nj,njm,jmpa->npa", error, slope, weights)
@@ -56,8 +70,9 @@ def of_scores(weights, scores, clauses, target, numbers: dict, centred: bool = T
     return jnp.einsum("nk,npa,nkqb->paqb", paid * (gain - middle), clauses[:, -1], clauses) / len(clauses)
 
 
-def lemma_a(weights, clauses, target, numbers: dict, weighted: bool = True) -> dict[str, Float[Array, "..."]]:
-    """Lemmas A.1 and A.2, slot 4 at length 1, minus the gradient: by first slot, action and last variable, [d, m, tokens].
+def lemma_a(weights, clauses, target, numbers: dict, weighted: bool = True) -> dict[str, Float[Array, ...]]:
+    """Lemmas A.1 and A.2, slot 4 at length 1, minus the gradient: by first slot, action and last variable,
+    [d, m, tokens].
 
     Each is a half of E[(1 - logit_j) sReLU' 1{x1 = j, there}] - E[logit_j sReLU' 1{x1 != j, there}]."""
     attended = clauses.mean(1)
@@ -71,10 +86,17 @@ def lemma_a(weights, clauses, target, numbers: dict, weighted: bool = True) -> d
         return (gained - lost) / (2 * len(clauses))
 
     predicate, answer = clauses[:, 0], clauses[:, 1]
-    return {"result": half(predicate[:, 0]), "action": half(predicate[:, 1]), "source": half(predicate[:, 2]), "answered": half(answer[:, 3])}
+    return {
+        "result": half(predicate[:, 0]),
+        "action": half(predicate[:, 1]),
+        "source": half(predicate[:, 2]),
+        "answered": half(answer[:, 3]),
+    }
 
 
-def lemma_d(weights, scores, clauses, target, numbers: dict) -> tuple[Float[Array, "d d"], Float[Array, "d d"]]:
+def lemma_d(
+    weights, scores, clauses, target, numbers: dict
+) -> tuple[Float[Array, "d d"], Float[Array, "d d"]]:
     """Lemmas D.1 and D.2, minus the gradients of Q[4, 3] and Q[4, 4]: sums over clauses k of
     E[Attn_k sum_j E_j sum_r sReLU'(Lambda) (<W_jr, Z_k> - Lambda + b) 1{query variable, key variable}]."""
     paid = attention(scores, clauses)

@@ -1,8 +1,9 @@
 """Stage 1 in closed form: the perceptron learns one step while attention is uniform (Sections 6.1, B and C).
 
-Answering x1 needs predicate 1 and answer 0, which uniform attention weighs by one half each. So neuron r of value j sees
-mu + (V[j, r, g] + V[j, r, y]) / 2, the population is all pairs (g, y), and the vocabulary enters through sigma0, mu, B and the other classes alone,
-which stay where they start and are lumped in the normaliser. Any vocabulary size costs the same (R1 of our reading)."""
+Answering x1 needs predicate 1 and answer 0, which uniform attention weighs by one half each. So neuron r of
+value j sees mu + (V[j, r, g] + V[j, r, y]) / 2, the population is all pairs (g, y), and the vocabulary enters
+through sigma0, mu, B and the other classes alone, which stay where they start and are lumped in the
+normaliser. Any vocabulary size costs the same (R1 of our reading)."""
 
 from __future__ import annotations
 
@@ -18,11 +19,16 @@ from stagewise.papers.lego.closed import least_loss
 from stagewise.training.flow import Motion
 
 
-def cross_entropy(outputs: Float[Array, "*n values"], target: Int[Array | np.ndarray, "*n"], numbers: dict, neurons: int) -> Float[Array, "*n"]:
-    """-log p of the target among all classes: the values by their outputs, the rest of the vocabulary with what neurons give at their bias.
+def cross_entropy(
+    outputs: Float[Array, "*n values"], target: Int[Array | np.ndarray, "*n"], numbers: dict, neurons: int
+) -> Float[Array, "*n"]:
+    """-log p of the target among all classes: the values by their outputs, the rest of the vocabulary with
+    what neurons give at their bias.
 
     Taken from the others' odds, so that losses far below rounding of the outputs keep their digits."""
-    rest = jnp.log(numbers["vocabulary"] - outputs.shape[-1]) + neurons * smooth_relu(jnp.asarray(numbers["bias"]), numbers["rho"], numbers["q"])
+    rest = jnp.log(numbers["vocabulary"] - outputs.shape[-1]) + neurons * smooth_relu(
+        jnp.asarray(numbers["bias"]), numbers["rho"], numbers["q"]
+    )
     aimed = jnp.arange(outputs.shape[-1]) == target[..., None]
     others = jax.nn.logsumexp(jnp.where(aimed, -jnp.inf, outputs), -1)
     return jax.nn.softplus(jnp.logaddexp(others, rest) - jnp.where(aimed, outputs, 0).sum(-1))
@@ -30,7 +36,8 @@ def cross_entropy(outputs: Float[Array, "*n values"], target: Int[Array | np.nda
 
 @dataclass(frozen=True)
 class OneStep(Motion):
-    """V [value, neuron, action or value], moved by the loss of all pairs. `table` is the group's, hashable."""
+    """V [value, neuron, action or value], moved by the loss of all pairs. `table` is the group's,
+    hashable."""
 
     table: tuple[tuple[int, ...], ...]
     neurons: int
@@ -52,16 +59,24 @@ class OneStep(Motion):
         _, actions = self.pairs
         of_action, of_value = weights[..., :actions], weights[..., actions:]
         seen = numbers["bias"] + (of_action[..., :, None] + of_value[..., None, :]) / 2
-        return jnp.moveaxis(clipped(self.activate(seen, numbers).sum(1), numbers["top"], numbers["clip_width"]), 0, -1)
+        return jnp.moveaxis(
+            clipped(self.activate(seen, numbers).sum(1), numbers["top"], numbers["clip_width"]), 0, -1
+        )
 
     def loss(self, weights: dict, numbers: dict) -> Float[Array, ""]:
         table, _ = self.pairs
-        return jnp.mean(cross_entropy(self.outputs(weights["V"], numbers), jnp.asarray(table), numbers, self.neurons))
+        return jnp.mean(
+            cross_entropy(self.outputs(weights["V"], numbers), jnp.asarray(table), numbers, self.neurons)
+        )
 
     def velocity(self, weights, numbers, samples):
-        """Minus the gradient by weights, as features move: turned by the embedding's Gram matrix, which is the identity if orthonormal."""
+        """Minus the gradient by weights, as features move: turned by the embedding's Gram matrix, which is
+        the identity if orthonormal."""
         gradient, (_, actions) = jax.grad(self.loss)(weights, numbers)["V"], self.pairs
-        turned = [gradient[..., :actions] @ numbers["gram_actions"], gradient[..., actions:] @ numbers["gram_values"]]
+        turned = [
+            gradient[..., :actions] @ numbers["gram_actions"],
+            gradient[..., actions:] @ numbers["gram_values"],
+        ]
         return {"V": -jnp.concatenate(turned, -1)}
 
     def measure(self, weights, numbers):
@@ -70,7 +85,9 @@ class OneStep(Motion):
         return {"loss": self.loss(weights, numbers), "accuracy": right, "V": weights["V"]}
 
     def watched(self, weights, numbers):
-        return {"excess": self.loss(weights, numbers) / least_loss(numbers["vocabulary"], numbers["top"], jnp)}
+        return {
+            "excess": self.loss(weights, numbers) / least_loss(numbers["vocabulary"], numbers["top"], jnp)
+        }
 
     def samples(self, kind):
         return np.ones(1)
@@ -83,4 +100,8 @@ class OneStep(Motion):
     def coords(self):
         table, actions = self.pairs
         tokens = [f"g{g}" for g in range(actions)] + [f"y{y}" for y in range(table.shape[1])]
-        return {"value": np.arange(table.shape[1]), "neuron": np.arange(self.neurons), "token": np.array(tokens)}
+        return {
+            "value": np.arange(table.shape[1]),
+            "neuron": np.arange(self.neurons),
+            "token": np.array(tokens),
+        }

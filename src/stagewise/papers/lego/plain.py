@@ -1,6 +1,8 @@
-"""Definition 3.5 written out: one-hot tokens, clauses of five slots, one score matrix, neurons for every slot and token.
+"""Definition 3.5 written out: one-hot tokens, clauses of five slots, one score matrix, neurons for every slot
+and token.
 
-Slow on purpose: it is what the closed forms and the gradient formulas are checked against, at a few variables."""
+Slow on purpose: it is what the closed forms and the gradient formulas are checked against, at a few
+variables."""
 
 from __future__ import annotations
 
@@ -47,18 +49,29 @@ class Language:
     def every_sentence(self, length: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Variables, actions and values of all sentences of a length."""
         named = list(permutations(range(self.variables), length + 1))
-        rows = [(x, g, y) for x in named for g in product(range(self.actions), repeat=length) for y in range(self.values)]
+        rows = [
+            (x, g, y)
+            for x in named
+            for g in product(range(self.actions), repeat=length)
+            for y in range(self.values)
+        ]
         variables, actions, first = (np.array(column) for column in zip(*rows))
         passed = [first]
         for step in range(length):
             passed.append(self.maps[actions[:, step], passed[-1]])
         return variables, actions, np.stack(passed, 1)
 
-    def clauses(self, variables: np.ndarray, actions: np.ndarray, values: np.ndarray, answered: int) -> np.ndarray:
+    def clauses(
+        self, variables: np.ndarray, actions: np.ndarray, values: np.ndarray, answered: int
+    ) -> np.ndarray:
         """Predicates 1..L and answers 0..answered, embedded: [n, clauses, 5, d]."""
         n, length = actions.shape
         tokens = np.full((n, length + answered + 1, 5), self.size - 1)
-        tokens[:, :length, 0], tokens[:, :length, 1], tokens[:, :length, 2] = variables[:, 1:], self.variables + actions, variables[:, :-1]
+        tokens[:, :length, 0], tokens[:, :length, 1], tokens[:, :length, 2] = (
+            variables[:, 1:],
+            self.variables + actions,
+            variables[:, :-1],
+        )
         tokens[:, length:, 3] = variables[:, : answered + 1]
         tokens[:, length:, 4] = self.variables + self.actions + values[:, : answered + 1]
         embedding = np.eye(self.size)
@@ -71,17 +84,27 @@ class Language:
         return tokens.get(slot, np.full(len(variables), self.size - 1))
 
 
-def attention(scores: Float[Array, "5 d 5 d"], clauses: Float[Array | np.ndarray, "n clause 5 d"]) -> Float[Array, "n clause"]:
+def attention(
+    scores: Float[Array, "5 d 5 d"], clauses: Float[Array | np.ndarray, "n clause 5 d"]
+) -> Float[Array, "n clause"]:
     """Of the last clause on all, Z_j' Q Z_k without scaling."""
     return jax.nn.softmax(jnp.einsum("npa,paqb,nkqb->nk", clauses[:, -1], scores, clauses), axis=-1)
 
 
-def activations(weights: Float[Array, "d m 5 d"], attended: Float[Array | np.ndarray, "n 5 d"], bias: float) -> Float[Array, "n d m"]:
+def activations(
+    weights: Float[Array, "d m 5 d"], attended: Float[Array | np.ndarray, "n 5 d"], bias: float
+) -> Float[Array, "n d m"]:
     """Lambda of every token's neurons in one slot."""
     return jnp.einsum("jmpa,npa->njm", weights, attended) + bias
 
 
-def loss(weights: Float[Array, "d m 5 d"], scores: Float[Array, "5 d 5 d"], clauses: Float[Array | np.ndarray, "n clause 5 d"], target: Int[Array | np.ndarray, " n"], numbers: dict):
+def loss(
+    weights: Float[Array, "d m 5 d"],
+    scores: Float[Array, "5 d 5 d"],
+    clauses: Float[Array | np.ndarray, "n clause 5 d"],
+    target: Int[Array | np.ndarray, " n"],
+    numbers: dict,
+):
     """Cross-entropy of one slot, mean over sentences."""
     attended = jnp.einsum("nk,nkpa->npa", attention(scores, clauses), clauses)
     raw = smooth_relu(activations(weights, attended, numbers["bias"]), numbers["rho"], numbers["q"]).sum(-1)

@@ -11,6 +11,7 @@ from stagewise.lazy import xr
 from stagewise.papers.lego import closed
 from stagewise.tasks.groups import Action, fibres
 
+
 def action_of(run: xr.Dataset) -> Action:
     """The group action of a theory run."""
     return Action(**json.loads(run.attrs["settings"])["action"])
@@ -21,18 +22,23 @@ def top_of(run: xr.Dataset) -> float:
     return setting(run, "clip") * np.log(setting(run, "vocabulary"))
 
 
-# Stage 1 ---------------------------------------------------------------------------------------------------------------------
+# Stage 1
+# ----------------------------------------------------------------------------
 
 
 def half_sums(V: np.ndarray, action: Action) -> np.ndarray:
-    """V_psi: what a neuron gives to a value and, in the mean, to the actions that lead from it to the neuron's class: [..., j, r, y]."""
+    """V_psi: what a neuron gives to a value and, in the mean, to the actions that lead from it to the
+    neuron's class: [..., j, r, y]."""
     there = fibres(action.maps())  # [j, y, g]
-    of_action = np.einsum("...jrg,jyg->...jry", V[..., : action.actions], there / there.sum(-1, keepdims=True))
+    of_action = np.einsum(
+        "...jrg,jyg->...jry", V[..., : action.actions], there / there.sum(-1, keepdims=True)
+    )
     return (of_action + V[..., action.actions :]) / 2
 
 
 def in_order(first: np.ndarray) -> list[tuple[int, int, int]]:
-    """Sigma* (Definitions B.3 and C.4) from V_psi at the start [j, r, y]: (j, r, y) by size, each neuron and each (j, y) once."""
+    """Sigma* (Definitions B.3 and C.4) from V_psi at the start [j, r, y]: (j, r, y) by size, each neuron and
+    each (j, y) once."""
     left, chosen = first.copy(), []
     while np.isfinite(left).any():
         j, r, y = np.unravel_index(np.argmax(left), left.shape)
@@ -47,18 +53,33 @@ def winners(last: np.ndarray) -> np.ndarray:
 
 
 def by_role(V: np.ndarray, action: Action, chosen: np.ndarray | None = None) -> dict[str, np.ndarray]:
-    """What winning neurons, or those chosen, give, one array for each role: their actions, their value, other actions, other values; and the two mixed half sums
-    (one part theirs, one not); and the ratios of equation 18. The first axes are kept."""
+    """What winning neurons, or those chosen, give, one array for each role: their actions, their value, other
+    actions, other values; and the two mixed half sums (one part theirs, one not); and the ratios of equation
+    18. The first axes are kept."""
     actions, there = action.actions, fibres(action.maps())
     chosen = winners(half_sums(V, action)) if chosen is None else chosen
-    found: dict[str, list] = {role: [] for role in ("action", "value", "other_action", "other_value", "mixed", "action_over_value", "other_value_over_action",
-                                                    "other_action_over_value")}  # fmt: skip
+    found: dict[str, list] = {
+        role: []
+        for role in (
+            "action",
+            "value",
+            "other_action",
+            "other_value",
+            "mixed",
+            "action_over_value",
+            "other_value_over_action",
+            "other_action_over_value",
+        )
+    }
     for j in range(action.values):
         for y in range(action.values):
             neuron = np.take_along_axis(V[..., j, :, :], chosen[..., j, y][..., None, None], -2)[..., 0, :]
             theirs, rest = neuron[..., :actions][..., there[j, y]], neuron[..., :actions][..., ~there[j, y]]
             value, others = neuron[..., actions + y][..., None], np.delete(neuron[..., actions:], y, -1)
-            mixed = [(theirs[..., :, None] + others[..., None, :]) / 2, (rest[..., :, None] + value[..., None, :]) / 2]
+            mixed = [
+                (theirs[..., :, None] + others[..., None, :]) / 2,
+                (rest[..., :, None] + value[..., None, :]) / 2,
+            ]
             mixed = np.concatenate([part.reshape(*part.shape[:-2], -1) for part in mixed], -1)
             ratios = theirs / value, others / theirs.mean(-1, keepdims=True), rest / value
             for role, part in zip(found, (theirs, value, rest, others, mixed, *ratios)):
@@ -73,16 +94,26 @@ def arrivals(run: xr.Dataset, share: float) -> np.ndarray:
     chosen = winners(sums[:, -1])
     own = np.take_along_axis(sums, chosen[:, None, :, None, :], 3)[:, :, :, 0]
     reached = own >= share * top_of(run)
-    at = np.where(reached.any(1), np.take_along_axis(run.time.values[:, :, None, None], reached.argmax(1)[:, None], 1)[:, 0], np.nan)
+    at = np.where(
+        reached.any(1),
+        np.take_along_axis(run.time.values[:, :, None, None], reached.argmax(1)[:, None], 1)[:, 0],
+        np.nan,
+    )
     return at
 
 
-# Stage 2 ---------------------------------------------------------------------------------------------------------------------
+# Stage 2
+# ----------------------------------------------------------------------------
 
 
 def at_time(run: xr.Dataset, name: str, time: float) -> np.ndarray:
     """A recorded quantity of every seed at a time, between records by its logarithm's."""
-    return np.array([np.interp(np.log(time), np.log(np.maximum(t, 1e-300)), value) for t, value in zip(run.time.values, run[name].values)])
+    return np.array(
+        [
+            np.interp(np.log(time), np.log(np.maximum(t, 1e-300)), value)
+            for t, value in zip(run.time.values, run[name].values)
+        ]
+    )
 
 
 def at_loss(run: xr.Dataset, name: str, loss: float) -> np.ndarray:
@@ -106,7 +137,8 @@ def least_loss(run: xr.Dataset, vocabulary: float) -> float:
     return answers * closed.least_loss(vocabulary, setting(run, "clip") * np.log(vocabulary))
 
 
-# Training --------------------------------------------------------------------------------------------------------------------
+# Training
+# ----------------------------------------------------------------------------
 
 
 def at_end_of(run: xr.Dataset, number: int) -> xr.Dataset:
@@ -116,13 +148,14 @@ def at_end_of(run: xr.Dataset, number: int) -> xr.Dataset:
 
 
 def half_length(chain: xr.DataArray) -> np.ndarray:
-    """L50: the length at which every other chain is right, on the logarithm of lengths; the longest tested if more are right there, a lower
-    bound, and the shortest if fewer are already at that one."""
+    """L50: the length at which every other chain is right, on the logarithm of lengths; the longest tested if
+    more are right there, a lower bound, and the shortest if fewer are already at that one."""
     return np.array([half_way(row, chain.tested.values) for row in chain.transpose("seed", "tested").values])
 
 
 def half_way(shares: np.ndarray, at: np.ndarray) -> float:
-    """Where falling shares first are one half, on the logarithm of what they are at; the last place if they never are, the first if they are from the start."""
+    """Where falling shares first are one half, on the logarithm of what they are at; the last place if they
+    never are, the first if they are from the start."""
     below = np.flatnonzero(shares < 0.5)
     if not len(below) or below[0] == 0:
         return float(at[-1] if not len(below) else at[0])

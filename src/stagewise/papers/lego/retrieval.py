@@ -1,7 +1,9 @@
-"""Slot 4 in stage 1: the perceptron learns to copy the variable that the predicate names first (Section 6.1.1, Appendix A).
+"""Slot 4 in stage 1: the perceptron learns to copy the variable that the predicate names first (Section
+6.1.1, Appendix A).
 
-Every token class has its neurons, which see half the sum of what the predicate (x1, g, x0) and the answer (x0, y) hold. The population is
-all sentences of length 1, laid out along the axes x1, x0 and (g, y); sentences with x0 = x1 do not exist and weigh nothing (R5 of our reading)."""
+Every token class has its neurons, which see half the sum of what the predicate (x1, g, x0) and the answer
+(x0, y) hold. The population is all sentences of length 1, laid out along the axes x1, x0 and (g, y);
+sentences with x0 = x1 do not exist and weigh nothing (R5 of our reading)."""
 
 from __future__ import annotations
 
@@ -21,7 +23,8 @@ SLOTS = ("result", "action", "source", "answered", "value")
 
 @dataclass(frozen=True)
 class Retrieval(Motion):
-    """Weights [class, neuron, token] by slot. Classes are all tokens: variables, actions, values, the blank."""
+    """Weights [class, neuron, token] by slot. Classes are all tokens: variables, actions, values, the
+    blank."""
 
     variables: int
     actions: int
@@ -40,8 +43,12 @@ class Retrieval(Motion):
         """Outputs of every class for every sentence."""
         w = {name: jnp.moveaxis(weights[name], -1, 0) for name in SLOTS}  # [token, class, neuron]
         first = w["result"][:, None, None, None] + (w["source"] + w["answered"])[None, :, None, None]
-        seen = numbers["bias"] + (first + w["action"][None, None, :, None] + w["value"][None, None, None, :]) / 2
-        return clipped(smooth_relu(seen, numbers["rho"], numbers["q"]).sum(-1), numbers["top"], numbers["clip_width"])
+        seen = (
+            numbers["bias"] + (first + w["action"][None, None, :, None] + w["value"][None, None, None, :]) / 2
+        )
+        return clipped(
+            smooth_relu(seen, numbers["rho"], numbers["q"]).sum(-1), numbers["top"], numbers["clip_width"]
+        )
 
     def losses(self, weights, numbers) -> Float[Array, "x1 x0 g y"]:
         outputs = self.log_odds(weights, numbers)
@@ -61,16 +68,28 @@ class Retrieval(Motion):
         return jax.tree.map(lambda g: -g, jax.grad(self.loss)(weights, numbers))
 
     def measure(self, weights, numbers):
-        """The diagonal is what class j gives to j as the first variable; everything else is what should stay small."""
+        """The diagonal is what class j gives to j as the first variable; everything else is what should stay
+        small."""
         n = self.variables
-        diagonal = jnp.moveaxis(weights["result"][:n], 1, 2)[jnp.arange(n), jnp.arange(n)]  # [variable, neuron]
+        diagonal = jnp.moveaxis(weights["result"][:n], 1, 2)[
+            jnp.arange(n), jnp.arange(n)
+        ]  # [variable, neuron]
         off = jnp.where(jnp.eye(n, dtype=bool)[:, None, :], 0, weights["result"][:n])
         right = jnp.argmax(self.log_odds(weights, numbers), -1) == jnp.arange(n)[:, None, None, None]
         active = jnp.where(diagonal >= numbers["rho"], diagonal, 0).sum(-1)
-        return {"loss": self.loss(weights, numbers), "accuracy": jnp.sum(self.there() * right), "diagonal": diagonal.max(-1), "active": active,
-                "off_diagonal": jnp.abs(off).max(), "by_action": jnp.abs(weights["action"][:n]).max(), "by_value": jnp.abs(weights["value"][:n]).max(),
-                "by_source": jnp.maximum(jnp.abs(weights["source"][:n]).max(), jnp.abs(weights["answered"][:n]).max()),
-                "others": jnp.abs(weights["result"][n:]).max()}  # fmt: skip
+        return {
+            "loss": self.loss(weights, numbers),
+            "accuracy": jnp.sum(self.there() * right),
+            "diagonal": diagonal.max(-1),
+            "active": active,
+            "off_diagonal": jnp.abs(off).max(),
+            "by_action": jnp.abs(weights["action"][:n]).max(),
+            "by_value": jnp.abs(weights["value"][:n]).max(),
+            "by_source": jnp.maximum(
+                jnp.abs(weights["source"][:n]).max(), jnp.abs(weights["answered"][:n]).max()
+            ),
+            "others": jnp.abs(weights["result"][n:]).max(),
+        }
 
     def watched(self, weights, numbers):
         return {"excess": self.loss(weights, numbers) / least_loss(self.classes, numbers["top"], jnp)}
@@ -80,7 +99,10 @@ class Retrieval(Motion):
 
     @property
     def dims(self):
-        return {"diagonal": ("variable",), "active": ("variable",)} | {name: () for name in ("loss", "accuracy", "off_diagonal", "by_action", "by_value", "by_source", "others")}
+        return {"diagonal": ("variable",), "active": ("variable",)} | {
+            name: ()
+            for name in ("loss", "accuracy", "off_diagonal", "by_action", "by_value", "by_source", "others")
+        }
 
     @property
     def coords(self):
@@ -88,4 +110,7 @@ class Retrieval(Motion):
 
     def draw(self, rng: np.random.Generator, spread: float) -> dict[str, np.ndarray]:
         """Normal weights of the paper's scale."""
-        return {name: spread * rng.standard_normal((self.classes, self.neurons, size)) for name, size in self.tokens.items()}
+        return {
+            name: spread * rng.standard_normal((self.classes, self.neurons, size))
+            for name, size in self.tokens.items()
+        }

@@ -13,25 +13,47 @@ from stagewise.training.program import DATA, INITIAL, State, generator, stacked
 
 
 def start(settings, seeds: np.ndarray) -> State:
-    """A decoder with random weights, which is also its own first teacher, before its first turn; and rates and steps of all turns."""
+    """A decoder with random weights, which is also its own first teacher, before its first turn; and rates
+    and steps of all turns."""
     task, weights = settings.task, []
     for seed in seeds:
-        model = draw(settings.decoder, task.variables, task.action.actions, task.action.values, generator(int(seed), INITIAL)).weights()
-        weights.append({"model": model, "adam": adam.begin(model), "teacher": model, "turn": np.int32(-1), "began": np.int32(0)})
+        model = draw(
+            settings.decoder,
+            task.variables,
+            task.action.actions,
+            task.action.values,
+            generator(int(seed), INITIAL),
+        ).weights()
+        weights.append(
+            {
+                "model": model,
+                "adam": adam.begin(model),
+                "teacher": model,
+                "turn": np.int32(-1),
+                "began": np.int32(0),
+            }
+        )
     *_, steps, _, rates = zip(*settings.turns())
-    numbers = {"rates": np.float32(rates), "steps": np.float32(steps), "last_rate": np.float32(settings.last_rate)}
+    numbers = {
+        "rates": np.float32(rates),
+        "steps": np.float32(steps),
+        "last_rate": np.float32(settings.last_rate),
+    }
     return loop.begin(stacked(weights), stacked([numbers] * len(seeds)), seeds)
 
 
 def one_step(settings, seeds: np.ndarray) -> State:
-    """Features V = W M of normal weights W under an embedding M, and the Gram matrix by which gradients of V are turned."""
+    """Features V = W M of normal weights W under an embedding M, and the Gram matrix by which gradients of V
+    are turned."""
     lanes, (actions, values) = [], settings.action.maps().shape
     for seed in seeds:
         rng = generator(int(seed), INITIAL)
         drawn = settings.numbers()["spread"] * rng.standard_normal((values, settings.width, actions + values))
         maps = [embedding(size, settings.condition, rng) for size in (actions, values)]
         of_action, of_value = drawn[..., :actions] @ maps[0], drawn[..., actions:] @ maps[1]
-        numbers = {name: np.float64(value) for name, value in settings.numbers().items()} | {"excess": np.float64(settings.excess)}
+        numbers = {name: np.float64(value) for name, value in settings.numbers().items()} | {
+            "excess": np.float64(settings.excess)
+        }
         grams = {"gram_actions": maps[0].T @ maps[0], "gram_values": maps[1].T @ maps[1]}
         lanes.append(({"V": np.concatenate([of_action, of_value], -1)}, numbers | grams))
     weights, numbers = zip(*lanes)
@@ -47,7 +69,8 @@ def embedding(size: int, condition: float, rng: np.random.Generator) -> np.ndarr
 
 
 def two_steps(settings, seeds: np.ndarray) -> State:
-    """Scores at zero, and what the neurons see: those of an ideal perceptron, the same for every first value, or those that stage 1 leaves."""
+    """Scores at zero, and what the neurons see: those of an ideal perceptron, the same for every first value,
+    or those that stage 1 leaves."""
     lanes, table = [], settings.action.maps()
     scalars = settings.numbers() | {"variables": float(settings.variables)}
     if settings.features == "ideal":
@@ -65,5 +88,6 @@ def retrieval(settings, seeds: np.ndarray) -> State:
     motion, scalars = settings.program().motion, settings.numbers() | {"excess": settings.excess}
     assert isinstance(motion, Retrieval)
     weights = [motion.draw(generator(int(seed), INITIAL), scalars["spread"]) for seed in seeds]
-    return flow.begin(stacked(weights), {name: np.full(len(seeds), float(value)) for name, value in scalars.items()}, 1)
-
+    return flow.begin(
+        stacked(weights), {name: np.full(len(seeds), float(value)) for name, value in scalars.items()}, 1
+    )

@@ -1,8 +1,10 @@
-"""Stage 2 in closed form: attention learns which clauses to read while the perceptron rests (Sections 6.2, D, E and F).
+"""Stage 2 in closed form: attention learns which clauses to read while the perceptron rests (Sections 6.2, D,
+E and F).
 
-By symmetry over variables all diagonal entries of Q43 are one number, and so on: four numbers describe attention. An answer's scores are
-`predicate` at the predicate it needs, `answer` at itself, `other_predicates` and `other_answers` elsewhere. Attention is then the same for every
-sentence, and what neuron r of value j sees is linear in it: a fixed array times four weights (R2 of our reading)."""
+By symmetry over variables all diagonal entries of Q43 are one number, and so on: four numbers describe
+attention. An answer's scores are `predicate` at the predicate it needs, `answer` at itself,
+`other_predicates` and `other_answers` elsewhere. Attention is then the same for every sentence, and what
+neuron r of value j sees is linear in it: a fixed array times four weights (R2 of our reading)."""
 
 from __future__ import annotations
 
@@ -21,7 +23,8 @@ from stagewise.training.flow import Motion
 
 @dataclass(frozen=True)
 class TwoSteps(Motion):
-    """The four scores, moved by the losses of some answers. Which answers of how long chains, and what neurons see there, are numbers of the lane: see `lane`."""
+    """The four scores, moved by the losses of some answers. Which answers of how long chains, and what
+    neurons see there, are numbers of the lane: see `lane`."""
 
     answers: int
     neurons: int
@@ -30,7 +33,9 @@ class TwoSteps(Motion):
         """The loss of one answer, slot 5."""
         paid = attention(weights, numbers[f"length{index}"], numbers[f"step{index}"], jnp)
         seen = numbers["bias"] + numbers[f"seen{index}"] @ jnp.stack([paid[name] for name in SCORES])
-        outputs = clipped(smooth_relu(seen, numbers["rho"], numbers["q"]).sum(-1), numbers["top"], numbers["clip_width"])
+        outputs = clipped(
+            smooth_relu(seen, numbers["rho"], numbers["q"]).sum(-1), numbers["top"], numbers["clip_width"]
+        )
         return jnp.mean(cross_entropy(outputs, numbers[f"target{index}"], numbers, self.neurons))
 
     def loss(self, weights, numbers):
@@ -38,20 +43,43 @@ class TwoSteps(Motion):
 
     def velocity(self, weights, numbers, samples):
         gradient = jax.grad(self.loss)(weights, numbers)
-        rate = {"predicate": 1.0, "answer": 1.0, "other_predicates": 1 / (numbers["variables"] - 1), "other_answers": 1 / (numbers["variables"] - 1)}
+        rate = {
+            "predicate": 1.0,
+            "answer": 1.0,
+            "other_predicates": 1 / (numbers["variables"] - 1),
+            "other_answers": 1 / (numbers["variables"] - 1),
+        }
         return {name: -rate[name] * gradient[name] for name in weights}
 
     def measure(self, weights, numbers):
         length, step = numbers[f"length{self.answers - 1}"], numbers[f"step{self.answers - 1}"]
-        (missed, gap), (first_missed, _) = concentration(weights, length, step, jnp), concentration(weights, length, 1.0, jnp)
+        (missed, gap), (first_missed, _) = (
+            concentration(weights, length, step, jnp),
+            concentration(weights, length, 1.0, jnp),
+        )
         velocity = self.velocity(weights, numbers, None)
-        pushes = jnp.stack([-jax.grad(self.loss_of, argnums=1)(index, weights, numbers)["predicate"] for index in range(self.answers)])
-        return {"loss": self.loss(weights, numbers), "missed": missed, "gap": gap, "first_missed": first_missed,
-                "predicate_velocity": velocity["predicate"], "answer_velocity": velocity["answer"], "push": pushes} | weights  # fmt: skip
+        pushes = jnp.stack(
+            [
+                -jax.grad(self.loss_of, argnums=1)(index, weights, numbers)["predicate"]
+                for index in range(self.answers)
+            ]
+        )
+        return {
+            "loss": self.loss(weights, numbers),
+            "missed": missed,
+            "gap": gap,
+            "first_missed": first_missed,
+            "predicate_velocity": velocity["predicate"],
+            "answer_velocity": velocity["answer"],
+            "push": pushes,
+        } | weights
 
     def watched(self, weights, numbers):
         loss = self.loss(weights, numbers)
-        return {"excess": loss / (self.answers * least_loss(numbers["vocabulary"], numbers["top"], jnp)), "log_loss": jnp.log(loss)}
+        return {
+            "excess": loss / (self.answers * least_loss(numbers["vocabulary"], numbers["top"], jnp)),
+            "log_loss": jnp.log(loss),
+        }
 
     def samples(self, kind):
         return np.ones(1)
@@ -63,15 +91,28 @@ class TwoSteps(Motion):
 
     @property
     def coords(self):
-        return {"of_answer": np.arange(3 - self.answers, 3)}  # both answers of a chain of length 2, or the second
+        return {
+            "of_answer": np.arange(3 - self.answers, 3)
+        }  # both answers of a chain of length 2, or the second
 
 
-def lane(table: np.ndarray, features: Array | np.ndarray, steps: tuple[tuple[int, int], ...], most: int, rng: np.random.Generator,
-         firsts: int | None = None) -> dict:  # fmt: skip
+def lane(
+    table: np.ndarray,
+    features: Array | np.ndarray,
+    steps: tuple[tuple[int, int], ...],
+    most: int,
+    rng: np.random.Generator,
+    firsts: int | None = None,
+) -> dict:
     """The numbers of a lane: what neurons see in the chains of each loss."""
     found = {}
     for index, (length, step) in enumerate(steps):
         xp = np if isinstance(features, np.ndarray) else jnp
         seen, target = seen_by_neurons(features, *chains(table, length, most, rng, firsts), step, xp)
-        found |= {f"seen{index}": seen, f"target{index}": target, f"length{index}": np.float64(length), f"step{index}": np.float64(step)}
+        found |= {
+            f"seen{index}": seen,
+            f"target{index}": target,
+            f"length{index}": np.float64(length),
+            f"step{index}": np.float64(step),
+        }
     return found

@@ -1,7 +1,9 @@
-"""Appendix B in numpy: the model's response to every sample and its gradient flow, written out as the paper does.
+"""Appendix B in numpy: the model's response to every sample and its gradient flow, written out as the paper
+does.
 
-A second implementation beside `closed.py`, without automatic differentiation: claims that evaluate formulas on recorded
-trajectories use it, and a test holds the two together. Leading dimensions (seed, record, …) are kept."""
+A second implementation beside `closed.py`, without automatic differentiation: claims that evaluate formulas
+on recorded trajectories use it, and a test holds the two together. Leading dimensions (seed, record, …) are
+kept."""
 
 from __future__ import annotations
 
@@ -37,8 +39,11 @@ def respond(task: Mixture, neurons: np.ndarray, scores: np.ndarray, bias: float)
     return Response(attention, heads, active, f, 1 / (1 + np.exp(samples.label * f)))
 
 
-def velocity(task: Mixture, neurons, scores, key_self, query_self, bias: float, kind: str = "all") -> dict[str, np.ndarray]:
-    """Gradient flow of neurons, scores and self-scores (B.1, B.2), in the expectation over a kind of sample."""
+def velocity(
+    task: Mixture, neurons, scores, key_self, query_self, bias: float, kind: str = "all"
+) -> dict[str, np.ndarray]:
+    """Gradient flow of neurons, scores and self-scores (B.1, B.2), in the expectation over a kind of
+    sample."""
     samples, weight = task.population(), task.kinds()[kind]
     seen = respond(task, neurons, scores, bias)
     pulled = (weight * samples.label * seen.error)[..., None, :] * seen.active * np.array([[1.0], [-1.0]])

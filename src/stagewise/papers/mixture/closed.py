@@ -1,8 +1,8 @@
 """The exact closed system: training seen through inner products of weights instead of weights.
 
-Write W = [W_K, W_Q] for one head, restricted to the 2K signals, and let `gram` = W^T W, a 4K x 4K matrix whose blocks
-are the key self-scores, the scores and the query self-scores. With G = -dLoss/dscores, the gradient of the weights
-is W turned by a symmetric matrix,
+Write W = [W_K, W_Q] for one head, restricted to the 2K signals, and let `gram` = W^T W, a 4K x 4K matrix
+whose blocks are the key self-scores, the scores and the query self-scores. With G = -dLoss/dscores, the
+gradient of the weights is W turned by a symmetric matrix,
 
     dW = W J,   J = [[0, G], [G^T, 0]]
 
@@ -11,7 +11,8 @@ so the inner products move on their own, whatever the width (Appendix B.2 in mat
     flow:     d gram/dt = J gram + gram J
     descent:  gram <- (1 + e J) gram (1 + e J)
 
-Nothing is approximated. Infinite width differs in its start alone: gram = omega^2 times the identity (Lemma C.1)."""
+Nothing is approximated. Infinite width differs in its start alone: gram = omega^2 times the identity (Lemma
+C.1)."""
 
 from __future__ import annotations
 
@@ -38,14 +39,22 @@ def blocks(gram: Float[ArrayLike, "*b double double"]) -> tuple[ArrayLike, Array
     return gram[..., :n, :n], gram[..., :n, n:], gram[..., n:, n:]
 
 
-def outputs(task: Mixture, neurons: Float[ArrayLike, "2 n"], scores: Float[ArrayLike, "2 n n"], bias: Float[ArrayLike, ""]):
+def outputs(
+    task: Mixture,
+    neurons: Float[ArrayLike, "2 n"],
+    scores: Float[ArrayLike, "2 n n"],
+    bias: Float[ArrayLike, ""],
+):
     """Head outputs and f on the whole population, by looking scores up instead of multiplying embeddings.
 
-    Samples are the last axis, so that inner loops are long; scores never come near where exp would overflow."""
+    Samples are the last axis, so that inner loops are long; scores never come near where exp would
+    overflow."""
     samples = task.population()
     signal, sign = samples.signal.T, samples.sign.T  # [token, sample]
     values = neurons[:, signal] * sign
-    raised = jnp.exp(scores[:, signal[:, None], signal[None]] * (sign[:, None] * sign[None]))  # [head, key, query, sample]
+    raised = jnp.exp(
+        scores[:, signal[:, None], signal[None]] * (sign[:, None] * sign[None])
+    )  # [head, key, query, sample]
     heads = jnp.sum(jnp.sum(raised * values[:, :, None], 1) / jnp.sum(raised, 1), 1)
     return heads, contrast(heads, bias)
 
@@ -90,18 +99,31 @@ def measure(task: Mixture, weights: Weights, bias) -> dict[str, Array]:
 
 def dims() -> dict[str, tuple[str, ...]]:
     square = ("head", "key", "query")
-    return {"loss": ("kind",), "accuracy": (), "neurons": ("head", "signal"), "scores": square,
-            "key_self": square, "query_self": square}  # fmt: skip
+    return {
+        "loss": ("kind",),
+        "accuracy": (),
+        "neurons": ("head", "signal"),
+        "scores": square,
+        "key_self": square,
+        "query_self": square,
+    }
 
 
 def coords(task: Mixture) -> dict[str, np.ndarray]:
     signals = np.array(task.signals)
-    return {"kind": np.array(KINDS), "head": np.array(["+", "-"]), "signal": signals, "key": signals, "query": signals}
+    return {
+        "kind": np.array(KINDS),
+        "head": np.array(["+", "-"]),
+        "signal": signals,
+        "key": signals,
+        "query": signals,
+    }
 
 
 @dataclass(frozen=True)
 class Closed(Motion, StagedStep):
-    """The closed system in motion: by gradient flow, or by gradient descent with the numbers' learning rates."""
+    """The closed system in motion: by gradient flow, or by gradient descent with the numbers' learning
+    rates."""
 
     task: Mixture
 
@@ -112,7 +134,9 @@ class Closed(Motion, StagedStep):
 
     def descend(self, weights, numbers, key, moves, samples):
         pull_on_neurons, pull_on_scores = pull(self.task, weights, numbers["bias"], samples)
-        turn = jnp.eye(weights["gram"].shape[-1]) + moves["gram"] * numbers["attention_rate"] * turning(pull_on_scores)
+        turn = jnp.eye(weights["gram"].shape[-1]) + moves["gram"] * numbers["attention_rate"] * turning(
+            pull_on_scores
+        )
         return {
             "neurons": weights["neurons"] + moves["neurons"] * numbers["neuron_rate"] * pull_on_neurons,
             "gram": turn @ weights["gram"] @ turn,
@@ -122,12 +146,15 @@ class Closed(Motion, StagedStep):
         return measure(self.task, weights, numbers["bias"])
 
     def watched(self, weights, numbers):
-        """`headroom`: how far the + head is from switching off on the consistent negative sample of group 1."""
+        """`headroom`: how far the + head is from switching off on the consistent negative sample of group
+        1."""
         samples, groups = self.task.population(), self.task.groups
         _, scores, _ = blocks(weights["gram"])
         heads, _ = outputs(self.task, weights["neurons"], scores, numbers["bias"])
         losses = sample_losses(self.task, weights["neurons"], scores, numbers["bias"])
-        negative = (samples.signal[:, 0] == 0) & (samples.label < 0) & (samples.agreeing == self.task.length - 2)
+        negative = (
+            (samples.signal[:, 0] == 0) & (samples.label < 0) & (samples.agreeing == self.task.length - 2)
+        )
         kinds = self.task.kinds()
         return {
             "headroom": heads[0, int(np.argmax(negative))] + numbers["bias"],
@@ -156,7 +183,9 @@ class JointDescent(Rule):
     stops: bool = False
 
     def step(self, weights, numbers, key):
-        return self.closed.descend(weights, numbers, key, {"neurons": 1.0, "gram": 1.0}, self.closed.samples("all"))
+        return self.closed.descend(
+            weights, numbers, key, {"neurons": 1.0, "gram": 1.0}, self.closed.samples("all")
+        )
 
     def measure(self, weights, numbers, key):
         return self.closed.measure(weights, numbers)

@@ -1,9 +1,10 @@
 """Lemma 6.1: weights that solve any number of groups, as printed and repaired.
 
-The idea: a group token c_k asks for its class signal. In the + head it finds +v_k, in the - head -v_k; class tokens look at
-themselves in both heads, so that what they add cancels. The printed weights lose the label: the group token adds +1 to f
-for both labels. Ours keep the printed attention and take neurons w+ = u - 2 sum c_k and w- = u with u = sum v_k, scaled so
-that no ReLU ever switches off; then f(X) -> y times the scale as the attention sharpens."""
+The idea: a group token c_k asks for its class signal. In the + head it finds +v_k, in the - head -v_k; class
+tokens look at themselves in both heads, so that what they add cancels. The printed weights lose the label:
+the group token adds +1 to f for both labels. Ours keep the printed attention and take neurons w+ = u - 2 sum
+c_k and w- = u with u = sum v_k, scaled so that no ReLU ever switches off; then f(X) -> y times the scale as
+the attention sharpens."""
 
 from __future__ import annotations
 
@@ -14,7 +15,8 @@ from stagewise.tasks.mixture import Mixture
 
 
 def attention_scores(task: Mixture, strength: float) -> np.ndarray:
-    """The two printed score matrices, row key and column query: +-2C v_k c_k^T + C c_k c_k^T + C v_k v_k^T."""
+    """The two printed score matrices, row key and column query: +-2C v_k c_k^T + C c_k c_k^T + C v_k
+    v_k^T."""
     K = task.groups
     own = strength * np.eye(2 * K)
     asks = np.zeros((2 * K, 2 * K))

@@ -1,5 +1,6 @@
-"""The mixture paper's training runs: all weights at once (Section 3.1), in three stages (Algorithm 1), and both again at
-infinite width in the few numbers that symmetry leaves. Studies over them are in `studies.py`."""
+"""The mixture paper's training runs: all weights at once (Section 3.1), in three stages (Algorithm 1), and
+both again at infinite width in the few numbers that symmetry leaves. Studies over them are in
+`studies.py`."""
 
 from __future__ import annotations
 
@@ -14,14 +15,23 @@ from stagewise.tasks.mixture import Mixture
 
 def check_start(settings) -> None:
     say = f"{settings.name}: "
-    require(0 <= settings.initial_scale <= 100, f"{say}initial_scale must lie between 0 and 100, not {settings.initial_scale} (set --initial_scale)")
+    require(
+        0 <= settings.initial_scale <= 100,
+        f"{say}initial_scale must lie between 0 and 100, not {settings.initial_scale} (set --initial_scale)",
+    )
     require(settings.bias >= 0, f"{say}bias must not be negative, not {settings.bias} (set --bias)")
 
 
 def check_descent(settings) -> None:
     say = f"{settings.name}: "
-    require(settings.learning_rate >= 0, f"{say}learning_rate must not be negative, not {settings.learning_rate} (set --learning_rate)")
-    require(1 <= settings.steps <= 10**9, f"{say}steps must lie between 1 and 10^9, not {settings.steps} (set --steps)")
+    require(
+        settings.learning_rate >= 0,
+        f"{say}learning_rate must not be negative, not {settings.learning_rate} (set --learning_rate)",
+    )
+    require(
+        1 <= settings.steps <= 10**9,
+        f"{say}steps must lie between 1 and 10^9, not {settings.steps} (set --steps)",
+    )
 
 
 @dataclass(frozen=True)
@@ -35,14 +45,21 @@ class TwoHeadTraining(Experiment):
 
     def __post_init__(self):
         super().__post_init__()
-        count = self.task.population_size if max(self.task.groups, self.task.length) < 1000 else "far too many"
+        count = (
+            self.task.population_size if max(self.task.groups, self.task.length) < 1000 else "far too many"
+        )
         require(
             count != "far too many" and count <= 3_000_000,
-            f"{self.name}: {self.task.groups} groups and length {self.task.length} make {count} different samples to enumerate "
+            f"{self.name}: {self.task.groups} groups and length {self.task.length} make {count} different "
+            "samples to enumerate "
             "(set --task.groups or --task.length lower, or run mixture.symmetric)",
         )
         wide = self.width == "infinite" or 1 <= self.width <= 1_000_000
-        require(wide, f"{self.name}: width must lie between 1 and 1000000, or be infinite, not {self.width} (set --width)")
+        require(
+            wide,
+            f"{self.name}: width must lie between 1 and 1000000, or be infinite, not {self.width} (set "
+            "--width)",
+        )
         check_start(self)
 
     @property
@@ -55,19 +72,24 @@ class TwoHeadTraining(Experiment):
 
         neurons, bias = jnp.asarray(state["weights"]["neurons"]), jnp.asarray(state["numbers"]["bias"])
         _, scores, _ = blocks(jnp.asarray(state["weights"]["gram"]))
-        return ScoredTwoHeads(neurons=neurons, scores=scores, bias=bias).widened(self.task.embedding_dimension)
+        return ScoredTwoHeads(neurons=neurons, scores=scores, bias=bias).widened(
+            self.task.embedding_dimension
+        )
 
 
 @dataclass(frozen=True)
 class JointTraining(TwoHeadTraining):
-    """Every weight trained at once by full-population gradient descent (Figures 1 and 4). A second for 16 seeds."""
+    """Every weight trained at once by full-population gradient descent (Figures 1 and 4). A second for 16
+    seeds."""
 
     learning_rate: float = 0.1
     steps: int = 6000
     seeds: int = 16
     stop_at_loss: float = 0.0  # a seed whose loss is below this needs no more training
     trains: Literal["both", "neurons", "attention"] = "both"
-    neuron_scale: float = 0.0  # neurons start at N(0, neuron_scale^2); the paper starts them at zero but for Figure 3
+    neuron_scale: float = (
+        0.0  # neurons start at N(0, neuron_scale^2); the paper starts them at zero but for Figure 3
+    )
     form: Literal["closed", "weights"] = "closed"  # inner products of weights, or the weights themselves
 
     name = "mixture.joint"
@@ -125,7 +147,8 @@ class JointTraining(TwoHeadTraining):
 
 @dataclass(frozen=True)
 class ManyGroups(JointTraining):
-    """Joint training with more than two groups (Figures 5 to 7), until it is learned. Seconds for 3 or 4 groups, 15 for 8.
+    """Joint training with more than two groups (Figures 5 to 7), until it is learned. Seconds for 3 or 4
+    groups, 15 for 8.
 
     The paper does not say how long its sequences are; we take 3 tokens, as in its theory."""
 
@@ -135,15 +158,20 @@ class ManyGroups(JointTraining):
     stop_at_loss: float = 0.005
 
     name = "mixture.many_groups"
-    presets = {"quick": {}, "standard": {"seeds": 16}, "paper": {"seeds": 11, "steps": 30000, "stop_at_loss": 0.0}}
+    presets = {
+        "quick": {},
+        "standard": {"seeds": 16},
+        "paper": {"seeds": 11, "steps": 30000, "stop_at_loss": 0.0},
+    }
 
 
 @dataclass(frozen=True)
 class ThreeStages(TwoHeadTraining):
     """Algorithm 1 by gradient flow: neurons, then attention on the conflicting samples, then neurons again.
 
-    The first stage is cut in two where the positive head first switches off: the flow has a corner there. (The cut is
-    a hair behind the corner, so that rounding does not decide which of two mirrored ReLUs is off.) A stage ends by an event: the paper leaves T1 and T2 open, and these are our readings of them."""
+    The first stage is cut in two where the positive head first switches off: the flow has a corner there.
+    (The cut is a hair behind the corner, so that rounding does not decide which of two mirrored ReLUs is
+    off.) A stage ends by an event: the paper leaves T1 and T2 open, and these are our readings of them."""
 
     consistent_loss_at_T1: float = 0.1
     score_at_T2: float = 1.0
@@ -170,7 +198,13 @@ class ThreeStages(TwoHeadTraining):
 
         return (
             Stage("1.1", ("neurons",), "all", Until("headroom", -1e-8, rising=False), limit=1e3),
-            Stage("1.2", ("neurons",), "all", Until("consistent_loss", "consistent_loss_at_T1", rising=False), limit=1e3),
+            Stage(
+                "1.2",
+                ("neurons",),
+                "all",
+                Until("consistent_loss", "consistent_loss_at_T1", rising=False),
+                limit=1e3,
+            ),
             Stage("2", ("gram",), "conflicting", Until("score", "score_at_T2"), limit=1e5),
             Stage("3", ("neurons",), "all", Until("loss", "target_loss", rising=False), limit=1e5),
         )
@@ -205,7 +239,9 @@ class ThreeStagesByDescent(ThreeStages):
         from stagewise.papers.mixture.closed import Closed
         from stagewise.training.stages import Staged
 
-        return Staged(Closed(self.task), tuple(replace(stage, limit=float(self.steps)) for stage in self.stages()))
+        return Staged(
+            Closed(self.task), tuple(replace(stage, limit=float(self.steps)) for stage in self.stages())
+        )
 
     def program(self):
         from stagewise.training.loop import Training
@@ -217,17 +253,19 @@ class ThreeStagesByDescent(ThreeStages):
         from stagewise.papers.mixture import initial
         from stagewise.training.loop import begin
 
-        rates = initial.numbers({"neuron_rate": self.learning_rate, "attention_rate": self.learning_rate}, len(seeds))
+        rates = initial.numbers(
+            {"neuron_rate": self.learning_rate, "attention_rate": self.learning_rate}, len(seeds)
+        )
         return begin(self.rule().begin(initial.gram(self, seeds)), self.numbers(len(seeds)) | rates, seeds)
 
     def model(self, state):
         return super().model(state | {"weights": state["weights"]["weights"]})
 
 
-
 @dataclass(frozen=True)
 class Symmetric(Experiment):
-    """What the runs at infinite width share: every group plays the same part, so 22 numbers say it all (`orbits.py`)."""
+    """What the runs at infinite width share: every group plays the same part, so 22 numbers say it all
+    (`orbits.py`)."""
 
     task: Mixture = Mixture()
     initial_scale: float = 0.1
@@ -237,7 +275,10 @@ class Symmetric(Experiment):
     def __post_init__(self):
         super().__post_init__()
         check_start(self)
-        require(self.task.length <= 12, f"{self.name}: length must be at most 12, not {self.task.length} (set --task.length)")
+        require(
+            self.task.length <= 12,
+            f"{self.name}: length must be at most 12, not {self.task.length} (set --task.length)",
+        )
 
     @property
     def deterministic(self) -> bool:
@@ -268,7 +309,9 @@ class SymmetricTraining(Symmetric):
         from stagewise.training.loop import Training
         from stagewise.training.schedule import schedule
 
-        return Training(OrbitDescent(Orbits(self.task.length)), schedule(self.steps, evenly=300, log_spaced=40))
+        return Training(
+            OrbitDescent(Orbits(self.task.length)), schedule(self.steps, evenly=300, log_spaced=40)
+        )
 
     def start(self, seeds):
         from stagewise.papers.mixture import orbits
@@ -282,7 +325,8 @@ class SymmetricTraining(Symmetric):
 class SymmetricStages(Symmetric):
     """Stages 1 and 2 of Algorithm 1 at infinite width, for any number of groups.
 
-    T1 is where the neurons' alignment with the group signals reaches a given value, the same for every number of groups."""
+    T1 is where the neurons' alignment with the group signals reaches a given value, the same for every number
+    of groups."""
 
     group_alignment_at_T1: float = 0.25
     score_at_T2: float = 1.0
@@ -308,4 +352,8 @@ class SymmetricStages(Symmetric):
         from stagewise.training.flow import begin
 
         chosen = {name: getattr(self, name) for name in ("group_alignment_at_T1", "score_at_T2", "bias")}
-        return begin(orbits.begin(self.initial_scale, len(seeds)), orbits.numbers(self.task, len(seeds), **chosen), stages=2)
+        return begin(
+            orbits.begin(self.initial_scale, len(seeds)),
+            orbits.numbers(self.task, len(seeds), **chosen),
+            stages=2,
+        )

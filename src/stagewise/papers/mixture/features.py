@@ -11,7 +11,8 @@ from stagewise.probes.margin import maximum_margin
 
 
 def signed_features(neurons: np.ndarray, scores: np.ndarray, bias: float) -> np.ndarray:
-    """y F(X) of every sample: the attended tokens of the + head, minus those of the - head, and the bias, gated by ReLUs.
+    """y F(X) of every sample: the attended tokens of the + head, minus those of the - head, and the bias,
+    gated by ReLUs.
 
     Shape (..., sample, 2 * signals + 1)."""
     samples, seen = TWO_GROUPS.population(), respond(TWO_GROUPS, neurons, scores, bias)
@@ -27,7 +28,9 @@ def margins(trajectory: xr.Dataset, kind: str) -> xr.DataArray:
     """Maximum margin of the features of a kind of sample, at every record of every seed."""
     neurons = trajectory.neurons.transpose(..., "head", "signal")
     scores = trajectory.scores.transpose(..., "head", "key", "query")
-    features = signed_features(neurons.values, scores.values, setting(trajectory, "bias"))[..., TWO_GROUPS.kinds()[kind] > 0, :]
+    features = signed_features(neurons.values, scores.values, setting(trajectory, "bias"))[
+        ..., TWO_GROUPS.kinds()[kind] > 0, :
+    ]
     flat = features.reshape(-1, *features.shape[-2:])
     found = np.array([maximum_margin(one) for one in flat]).reshape(features.shape[:-2])
     return neurons.isel(head=0, signal=0, drop=True).copy(data=found)

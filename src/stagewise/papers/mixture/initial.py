@@ -1,4 +1,5 @@
-"""How weights start: neurons at zero (or Gaussian), keys and queries Gaussian, drawn from each seed's own stream."""
+"""How weights start: neurons at zero (or Gaussian), keys and queries Gaussian, drawn from each seed's own
+stream."""
 
 from __future__ import annotations
 
@@ -18,7 +19,8 @@ def numbers(values: dict[str, float], lanes: int) -> dict[str, np.ndarray]:
 
 
 def gram(settings, seeds: np.ndarray, neuron_scale: float = 0.0) -> dict[str, np.ndarray]:
-    """Neurons and the inner products of [W_K, W_Q] on the signals; at infinite width these are known (Lemma C.1)."""
+    """Neurons and the inner products of [W_K, W_Q] on the signals; at infinite width these are known (Lemma
+    C.1)."""
     signals = 2 * settings.task.groups
     width = 0 if settings.width == "infinite" else settings.width
     parts = [_draw(signals, width, part) for part in _handfuls(seeds)]
@@ -28,7 +30,8 @@ def gram(settings, seeds: np.ndarray, neuron_scale: float = 0.0) -> dict[str, np
 
 
 def weights(settings, seeds: np.ndarray, neuron_scale: float = 0.0) -> dict[str, np.ndarray]:
-    """The weights themselves, the same draw as `gram` on the signals and zero elsewhere, where nothing ever moves."""
+    """The weights themselves, the same draw as `gram` on the signals and zero elsewhere, where nothing ever
+    moves."""
     signals, outside = 2 * settings.task.groups, settings.task.embedding_dimension - 2 * settings.task.groups
     both = settings.initial_scale * np.stack([_unit_weights(signals, settings.width, seed) for seed in seeds])
     neurons = np.concatenate([_draw(signals, 0, part)[0] for part in _handfuls(seeds)])[: len(seeds)]
@@ -40,7 +43,8 @@ def weights(settings, seeds: np.ndarray, neuron_scale: float = 0.0) -> dict[str,
     }
 
 
-# One compilation serves every width and every number of seeds: rows of keys and queries are drawn a few at a time, and
+# One compilation serves every width and every number of seeds: rows of keys and queries are drawn a few at a
+# time, and
 # seeds are taken by the handful, the last one filled up.
 ROWS, HANDFUL, NEURONS = 16, 8, 2**31 - 1
 
@@ -49,7 +53,9 @@ def _handfuls(seeds: np.ndarray) -> np.ndarray:
     return np.pad(seeds, (0, -len(seeds) % HANDFUL), mode="edge").reshape(-1, HANDFUL)
 
 
-def _rows(key: Key[Array, ""], part: Int[Array, ""], signals: int, width: Int[Array, ""]) -> Float[Array, "2 rows {2*signals}"]:
+def _rows(
+    key: Key[Array, ""], part: Int[Array, ""], signals: int, width: Int[Array, ""]
+) -> Float[Array, "2 rows {2*signals}"]:
     """Some rows of [W_K, W_Q] of both heads, at scale 1/sqrt(m); rows beyond the width are zero."""
     drawn = jax.random.normal(jax.random.fold_in(key, part), (2, ROWS, 2 * signals), float)
     there = part * ROWS + jnp.arange(ROWS) < width
@@ -73,6 +79,10 @@ def _draw(signals: int, width: Int[ArrayLike, ""], seeds: Int[ArrayLike, " seed"
     return jax.vmap(draw)(seeds)
 
 
-def _unit_weights(signals: int, width: int, seed: Int[ArrayLike, ""]) -> Float[np.ndarray, "2 {width} {2*signals}"]:
+def _unit_weights(
+    signals: int, width: int, seed: Int[ArrayLike, ""]
+) -> Float[np.ndarray, "2 {width} {2*signals}"]:
     key, parts = stream(seed, INITIAL), range(-(-width // ROWS))
-    return np.concatenate([_rows(key, jnp.asarray(part), signals, jnp.asarray(width)) for part in parts], 1)[:, :width]
+    return np.concatenate([_rows(key, jnp.asarray(part), signals, jnp.asarray(width)) for part in parts], 1)[
+        :, :width
+    ]

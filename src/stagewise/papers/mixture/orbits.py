@@ -1,22 +1,23 @@
 """Infinite width for any number of groups, in 22 numbers.
 
-At infinite width every group plays the same part and the heads mirror each other (Lemmas C.2, C.4). So each block of the
-Gram matrix is a multiple of the identity plus a multiple of the all-ones matrix, and products of such matrices fall apart
-into two sectors that never mix: `difference` (what tells groups apart) and `total` (what they share), one 4 x 4 matrix
-each, over the four kinds of vectors: keys of c, keys of v, queries of c, queries of v. In each sector the closed system
-reads as in `closed.py`, sector <- (1 + e J) sector (1 + e J).
+At infinite width every group plays the same part and the heads mirror each other (Lemmas C.2, C.4). So each
+block of the Gram matrix is a multiple of the identity plus a multiple of the all-ones matrix, and products of
+such matrices fall apart into two sectors that never mix: `difference` (what tells groups apart) and `total`
+(what they share), one 4 x 4 matrix each, over the four kinds of vectors: keys of c, keys of v, queries of c,
+queries of v. In each sector the closed system reads as in `closed.py`, sector <- (1 + e J) sector (1 + e J).
 
-Samples fall into orbits under exchanging groups, heads and labels: group 1 with label +1, and noise told apart only by how
-often each other group occurs with which sign. Two orbits for sequences of length 3, whatever the number of groups: it enters
-as a number, so that runs with 2 and with 32 groups are lanes of one program."""
+Samples fall into orbits under exchanging groups, heads and labels: group 1 with label +1, and noise told
+apart only by how often each other group occurs with which sign. Two orbits for sequences of length 3,
+whatever the number of groups: it enters as a number, so that runs with 2 and with 32 groups are lanes of one
+program."""
 
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cache
 from math import factorial, perm, prod
-from typing import Iterator
 
 import jax
 import jax.numpy as jnp
@@ -34,7 +35,8 @@ PAIRS = np.array(["same", "other"])  # whether key and query belong to the same 
 
 @dataclass(frozen=True)
 class Orbits:
-    """Representatives for sequences of one length. Tokens are (type, group, sign); group 0 is the sample's own."""
+    """Representatives for sequences of one length. Tokens are (type, group, sign); group 0 is the sample's
+    own."""
 
     length: int
 
@@ -73,7 +75,7 @@ class Orbits:
         return {kind: (w := weight * np.array(mask)) / w.sum() for kind, mask in chosen.items()}
 
 
-@lru_cache(maxsize=None)
+@cache
 def _patterns(noise: int) -> tuple[tuple[tuple[int, int], ...], ...]:
     def split(left: int, largest: tuple[int, int]) -> Iterator[tuple[tuple[int, int], ...]]:
         if left == 0:
@@ -99,7 +101,9 @@ def scores(weights: dict[str, ArrayLike], groups: ArrayLike) -> Float[Array, "2 
     return jnp.stack([difference + other, other])
 
 
-def sample_losses(orbits: Orbits, neurons: Float[Array, "2"], by_pair: Float[Array, "2 2 2"], bias) -> Float[Array, " orbits"]:
+def sample_losses(
+    orbits: Orbits, neurons: Float[Array, 2], by_pair: Float[Array, "2 2 2"], bias
+) -> Float[Array, " orbits"]:
     """log(1 + exp(-f)) on the representatives; the - head is the mirror of the + head."""
     kind, group, sign = orbits.tokens()
     other = (group[:, :, None] != group[:, None, :]).astype(int)
@@ -153,11 +157,18 @@ def measure(orbits: Orbits, weights, numbers) -> dict[str, Array]:
 
 
 DIMS = {"loss": ("kind",), "accuracy": (), "neurons": ("type",), "scores": ("pair", "key_type", "query_type")}
-COORDS = {"kind": np.array(["all", "consistent", "conflicting"]), "type": TYPES, "pair": PAIRS, "key_type": TYPES, "query_type": TYPES}
+COORDS = {
+    "kind": np.array(["all", "consistent", "conflicting"]),
+    "type": TYPES,
+    "pair": PAIRS,
+    "key_type": TYPES,
+    "query_type": TYPES,
+}
 
 
 def numbers(task: Mixture, lanes: int, **values: float) -> dict[str, np.ndarray]:
-    """What may differ between lanes: the number of groups, the orbits' weights that follow from it, and more."""
+    """What may differ between lanes: the number of groups, the orbits' weights that follow from it, and
+    more."""
     kinds = Orbits(task.length).kinds(task.groups)
     return {name: np.tile(weight, (lanes, 1)) for name, weight in kinds.items()} | {
         name: np.full(lanes, float(value)) for name, value in ({"groups": task.groups} | values).items()
@@ -183,13 +194,16 @@ class OrbitDescent(Rule):
 
 @dataclass(frozen=True)
 class OrbitFlow(Motion):
-    """Gradient flow at infinite width. Sample weights differ between lanes, so a stage's samples only name them."""
+    """Gradient flow at infinite width. Sample weights differ between lanes, so a stage's samples only name
+    them."""
 
     orbits: Orbits
     dims, coords = DIMS, COORDS
 
     def velocity(self, weights, numbers, samples):
-        chosen = sum(share * numbers[kind] for share, kind in zip(samples, ("all", "consistent", "conflicting")))
+        chosen = sum(
+            share * numbers[kind] for share, kind in zip(samples, ("all", "consistent", "conflicting"))
+        )
         on_neurons, on_scores = pull(self.orbits, weights, numbers["groups"], numbers["bias"], chosen)
         half = {sector: turning(g) @ weights[sector] for sector, g in on_scores.items()}
         return {"neurons": on_neurons} | {sector: h + h.T for sector, h in half.items()}
@@ -198,7 +212,9 @@ class OrbitFlow(Motion):
         return measure(self.orbits, weights, numbers)
 
     def watched(self, weights, numbers):
-        losses = sample_losses(self.orbits, weights["neurons"], scores(weights, numbers["groups"]), numbers["bias"])
+        losses = sample_losses(
+            self.orbits, weights["neurons"], scores(weights, numbers["groups"]), numbers["bias"]
+        )
         return {
             "group_alignment": weights["neurons"][0],
             "score": scores(weights, numbers["groups"])[0, 0, 1],

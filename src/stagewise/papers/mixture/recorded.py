@@ -43,7 +43,9 @@ def onset(joint: xr.Dataset) -> xr.DataArray:
 
 def score_error(finite: xr.Dataset, infinite: xr.Dataset) -> xr.DataArray:
     """The largest difference of any score at any time from the infinite-width run."""
-    return abs(finite.scores - infinite.scores.isel(seed=0, drop=True)).max(["record", "head", "key", "query"])
+    return abs(finite.scores - infinite.scores.isel(seed=0, drop=True)).max(
+        ["record", "head", "key", "query"]
+    )
 
 
 def learned(joint: xr.Dataset, loss: float) -> xr.DataArray:
@@ -59,7 +61,9 @@ def ended_by_event(stages: xr.Dataset) -> xr.DataArray:
 
 def duration(stages: xr.Dataset, stage: str) -> xr.DataArray:
     """How long a stage lasted; NaN where it did not end by its event."""
-    lasted = stages.ended.diff("stages").sel(stages=stage) if stage != "1.1" else stages.ended.sel(stages=stage)
+    lasted = (
+        stages.ended.diff("stages").sel(stages=stage) if stage != "1.1" else stages.ended.sel(stages=stage)
+    )
     return lasted.where(stages.outcome.sel(stages=stage) == 0)
 
 
@@ -69,7 +73,8 @@ def whole(stages: xr.Dataset, stage: str) -> xr.Dataset:
 
 
 def during(stages: xr.Dataset, stage: str) -> xr.Dataset:
-    """The records inside a stage of a single run, a millionth of its length away from the ends, where ReLUs switch."""
+    """The records inside a stage of a single run, a millionth of its length away from the ends, where ReLUs
+    switch."""
     inside = np.flatnonzero(stages.stage.values == stage)
     time = stages.time.isel(seed=0).values[inside]
     margin = 1e-6 * (time[-1] - time[0])
@@ -83,12 +88,16 @@ def at_end_of(stages: xr.Dataset, stage: str) -> xr.Dataset:
 
 def respond(trajectory: xr.Dataset) -> appendix_b.Response:
     """Attention, outputs and errors on every sample of the two-group task, at every record."""
-    return appendix_b.respond(TWO_GROUPS, trajectory.neurons.values, trajectory.scores.values, setting(trajectory, "bias"))
+    return appendix_b.respond(
+        TWO_GROUPS, trajectory.neurons.values, trajectory.scores.values, setting(trajectory, "bias")
+    )
 
 
 def velocity(trajectory: xr.Dataset, kind: str = "all") -> dict[str, np.ndarray]:
     """Gradient flow at every record, on a kind of sample of the two-group task."""
-    return appendix_b.velocity(TWO_GROUPS, *(trajectory[name].values for name in STATE), setting(trajectory, "bias"), kind)
+    return appendix_b.velocity(
+        TWO_GROUPS, *(trajectory[name].values for name in STATE), setting(trajectory, "bias"), kind
+    )
 
 
 def attention(trajectory: xr.Dataset, tokens: list[str], head: str = "+") -> xr.DataArray:
@@ -99,6 +108,9 @@ def attention(trajectory: xr.Dataset, tokens: list[str], head: str = "+") -> xr.
     sign = np.array([-1.0 if token.startswith("-") else 1.0 for token in tokens])
     signs = xr.DataArray(np.outer(sign, sign), dims=("to", "at"), coords={"to": tokens, "at": tokens})
     key, query = xr.DataArray(names, dims="to"), xr.DataArray(names, dims="at")
-    pairs = trajectory.scores.sel(head=head, drop=True).sel(key=key, query=query).drop_vars(["key", "query"]) * signs
+    pairs = (
+        trajectory.scores.sel(head=head, drop=True).sel(key=key, query=query).drop_vars(["key", "query"])
+        * signs
+    )
     raised = np.exp(pairs - pairs.max("to"))
     return raised / raised.sum("to")

@@ -4,7 +4,13 @@ from __future__ import annotations
 
 from stagewise.lab.experiment import Plan
 from stagewise.lab.study import Study
-from stagewise.papers.mixture.experiments import JointTraining, ManyGroups, SymmetricStages, SymmetricTraining, ThreeStages
+from stagewise.papers.mixture.experiments import (
+    JointTraining,
+    ManyGroups,
+    SymmetricStages,
+    SymmetricTraining,
+    ThreeStages,
+)
 
 SCALES = (0.3, 0.1, 0.03, 0.01, 0.003, 0.001)
 
@@ -19,7 +25,9 @@ widths = Study(
     "How fast finite width approaches infinite width.",
     JointTraining.plan(seeds=24),
     over={"width": (8, 32, 128, 512, 2048)},
-    at_preset={preset: {"width": (8, 32, 128, 512, 2048, 8192), "seeds": 64} for preset in ("standard", "paper")},
+    at_preset={
+        preset: {"width": (8, 32, 128, 512, 2048, 8192), "seeds": 64} for preset in ("standard", "paper")
+    },
 )
 
 scales = Study(
@@ -56,7 +64,10 @@ groups = Study(
     "How long joint training takes with more groups, at infinite width.",
     SymmetricTraining.plan(steps=14000),
     over={"task.groups": (2, 3, 4, 6, 8, 12, 16)},
-    at_preset={preset: {"task.groups": (2, 3, 4, 6, 8, 12, 16, 24, 32), "steps": 30000} for preset in ("standard", "paper")},
+    at_preset={
+        preset: {"task.groups": (2, 3, 4, 6, 8, 12, 16, 24, 32), "steps": 30000}
+        for preset in ("standard", "paper")
+    },
 )
 
 rates = Study(
@@ -100,7 +111,10 @@ groups_in_stages = Study(
     "How long attention takes with more groups and smaller initial attention, at infinite width.",
     SymmetricStages.plan(),
     over={"task.groups": (2, 3, 4, 8), "initial_scale": (0.1, 0.01, 0.001)},
-    at_preset={preset: {"task.groups": (2, 3, 4, 8, 16), "initial_scale": SCALES[1:]} for preset in ("standard", "paper")},
+    at_preset={
+        preset: {"task.groups": (2, 3, 4, 8, 16), "initial_scale": SCALES[1:]}
+        for preset in ("standard", "paper")
+    },
 )
 
 # Phase diagrams: beyond the paper, which has each of these settings alone.
@@ -109,11 +123,20 @@ phase = Study(
     "When conflicting samples are learned, by the scale that attention starts from and by width.",
     JointTraining.plan(seeds=4),
     over={"initial_scale": (0.3, 0.1, 0.03, 0.01), "width": (8, 32, 128, 512)},
-    at_preset={preset: {"initial_scale": SCALES, "width": (4, 8, 16, 32, 128, 512, 2048), "seeds": 16, "steps": 14000} for preset in ("standard", "paper")},
+    at_preset={
+        preset: {
+            "initial_scale": SCALES,
+            "width": (4, 8, 16, 32, 128, 512, 2048),
+            "seeds": 16,
+            "steps": 14000,
+        }
+        for preset in ("standard", "paper")
+    },
 )
 phase_of_bias = Study(
     "mixture.phase_of_bias",
-    "When attention begins to choose, by the fixed bias and the scale that attention starts from, at infinite width.",
+    "When attention begins to choose, by the fixed bias and the scale that attention starts from, at "
+    "infinite width.",
     SymmetricTraining.plan(steps=14000),
     over={"bias": (0.0, 0.05, 0.2, 0.5, 1.0, 2.0, 5.0), "initial_scale": (0.3, 0.1, 0.03, 0.01)},
 )

@@ -33,7 +33,9 @@ class WeightDescent(Rule):
             return samples.weight @ jax.nn.softplus(-samples.label * outputs)
 
         rates = {name: numbers["neuron_rate" if name == "neurons" else "attention_rate"] for name in weights}
-        return jax.tree.map(lambda weight, slope, rate: weight - rate * slope, weights, jax.grad(loss)(weights), rates)
+        return jax.tree.map(
+            lambda weight, slope, rate: weight - rate * slope, weights, jax.grad(loss)(weights), rates
+        )
 
     def measure(self, weights, numbers, key):
         """What the closed system measures, from the inner products of the weights on the signals."""

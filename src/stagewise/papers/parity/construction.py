@@ -12,8 +12,17 @@ from stagewise.papers.parity.theory import embeddings
 from stagewise.training.program import EVALUATION, INITIAL, generator
 
 PRECISIONS = tuple(range(3, 21))
-DIMS = {"accuracy": (), "off_uniform": (), "output_error": (), "least_eigenvalue": (), "largest_eigenvalue": (), "V_norm": (),
-        "V_elsewhere": (), "V_on_secret": (), "accuracy_at": ("precision",)}  # fmt: skip
+DIMS = {
+    "accuracy": (),
+    "off_uniform": (),
+    "output_error": (),
+    "least_eigenvalue": (),
+    "largest_eigenvalue": (),
+    "V_norm": (),
+    "V_elsewhere": (),
+    "V_on_secret": (),
+    "accuracy_at": ("precision",),
+}
 
 
 def measure(settings, seed: int) -> dict[str, Any]:
@@ -40,12 +49,18 @@ def measure(settings, seed: int) -> dict[str, Any]:
         "V_norm": np.linalg.norm(V),
         "V_elsewhere": abs(elsewhere).max(),
         "V_on_secret": abs(E[rows] @ V).max(),
-        "accuracy_at": [((respond(E, rounded(V, p), rounded(U, p), inputs, k, p)[0] > 0) == labels).mean() for p in PRECISIONS],
+        "accuracy_at": [
+            ((respond(E, rounded(V, p), rounded(U, p), inputs, k, p)[0] > 0) == labels).mean()
+            for p in PRECISIONS
+        ],
     }
 
 
-def respond(E: np.ndarray, V: np.ndarray, U: np.ndarray, inputs: np.ndarray, k: int, precision: int | None = None):
-    """Output and attention at the separator: A = 40 log(n) V e', all neurons read 2k <U, attention> and their own threshold."""
+def respond(
+    E: np.ndarray, V: np.ndarray, U: np.ndarray, inputs: np.ndarray, k: int, precision: int | None = None
+):
+    """Output and attention at the separator: A = 40 log(n) V e', all neurons read 2k <U, attention> and their
+    own threshold."""
     n = inputs.shape[1]
     rows = np.concatenate([2 * np.arange(n) + inputs, np.full((len(inputs), 1), 2 * n)], 1)
     scores = rounded(40 * log(n) * (E @ V)[rows], precision)
@@ -57,7 +72,8 @@ def respond(E: np.ndarray, V: np.ndarray, U: np.ndarray, inputs: np.ndarray, k: 
 
 
 def neurons(k: int) -> tuple[np.ndarray, np.ndarray]:
-    """a_r and h_r of the 2(k + 1) neurons: their sum over h_r relu(a_r + 2s) is (-1)^(s + 1) for s = 0 .. k."""
+    """a_r and h_r of the 2(k + 1) neurons: their sum over h_r relu(a_r + 2s) is (-1)^(s + 1) for s = 0 ..
+    k."""
     m = k + 1
     r = np.arange(1, 2 * m + 1)
     rising = -4 * np.ceil(r / 2) + 4

@@ -10,7 +10,8 @@ from stagewise.tasks.parity import Parity
 
 
 def correlations(bits: int, secret_size: int, chain_of_thought: bool) -> tuple[float, float]:
-    """Given the bit at an asked place, how the next bit correlates with the bits before: the least on what it needs, the most elsewhere.
+    """Given the bit at an asked place, how the next bit correlates with the bits before: the least on what it
+    needs, the most elsewhere.
 
     Over all inputs and all secrets in ascending order; the largest over the values of the given bit."""
     task = Parity(bits, secret_size, chain_of_thought)

@@ -11,12 +11,14 @@ from stagewise.lab.settings import check_ranges
 from stagewise.models.sizes import Shape
 from stagewise.tasks.parity import MOST_BITS_TO_ENUMERATE, MOST_BITS_TO_LIST, Parity
 
-GROWTH = 0.02  # evaluations follow each other at this share of the steps so far, and never faster than `evaluate_every`
+# evaluations follow each other at this share of the steps so far, and never faster than `evaluate_every`
+GROWTH = 0.02
 
 
 @dataclass(frozen=True)
 class Training(Experiment):
-    """A GPT-2 learns parity by Adam, with linear decay, until it is right on every validation input or the samples are used up.
+    """A GPT-2 learns parity by Adam, with linear decay, until it is right on every validation input or the
+    samples are used up.
 
     At preset `paper` a run with a chain of thought takes seconds to minutes, one without minutes to hours."""
 
@@ -40,34 +42,74 @@ class Training(Experiment):
 
     name = "parity.training"
     presets = {
-        "quick": {"task.bits": 16, "gpt.width": 64, "batch": 128, "learning_rate": 1e-3, "scale": 0.067, "embedding_scale": 0.2, "samples": 200_000,
-                  "validation": 256},
-        "standard": {"task.bits": 20, "gpt.width": 64, "batch": 256, "learning_rate": 1e-3, "scale": 0.067, "embedding_scale": 0.2,
-                     "samples": 2_000_000},
+        "quick": {
+            "task.bits": 16,
+            "gpt.width": 64,
+            "batch": 128,
+            "learning_rate": 1e-3,
+            "scale": 0.067,
+            "embedding_scale": 0.2,
+            "samples": 200_000,
+            "validation": 256,
+        },
+        "standard": {
+            "task.bits": 20,
+            "gpt.width": 64,
+            "batch": 256,
+            "learning_rate": 1e-3,
+            "scale": 0.067,
+            "embedding_scale": 0.2,
+            "samples": 2_000_000,
+        },
         "paper": {"learning_rate": 6e-5, "seeds": 1},
-    }  # fmt: skip
+    }
 
     def __post_init__(self):
         super().__post_init__()
         check_ranges(
-            self, batch=(1, 1e6), samples=(1, 1e10), decay_samples=(0, 1e10), training_set=(0, 1e8), answers=(0, 1e4), validation=(1, 1e6),
-            evaluate_every=(1, 1e6), plain_samples=(0, 1e10), goal=(0.5, 1), learning_rate=(1e-12, 1), clip=(1e-12, 1e9), scale=(1e-12, 10),
-            embedding_scale=(1e-12, 10), dropout=(0, 0.99),
-        )  # fmt: skip
-        require(self.gpt.vocabulary == 2, f"{self.name}: there are two kinds of tokens, not {self.gpt.vocabulary} (set --gpt.vocabulary)")
+            self,
+            batch=(1, 1e6),
+            samples=(1, 1e10),
+            decay_samples=(0, 1e10),
+            training_set=(0, 1e8),
+            answers=(0, 1e4),
+            validation=(1, 1e6),
+            evaluate_every=(1, 1e6),
+            plain_samples=(0, 1e10),
+            goal=(0.5, 1),
+            learning_rate=(1e-12, 1),
+            clip=(1e-12, 1e9),
+            scale=(1e-12, 10),
+            embedding_scale=(1e-12, 10),
+            dropout=(0, 0.99),
+        )
+        require(
+            self.gpt.vocabulary == 2,
+            f"{self.name}: there are two kinds of tokens, not {self.gpt.vocabulary} (set --gpt.vocabulary)",
+        )
         weights = 12 * self.gpt.layers * self.gpt.width**2
-        require(weights <= 10**9, f"{self.name}: a GPT of {weights:.2g} weights is more than the 10^9 that fit here (set --gpt.layers or --gpt.width)")
+        require(
+            weights <= 10**9,
+            f"{self.name}: a GPT of {weights:.2g} weights is more than the 10^9 that fit here (set "
+            "--gpt.layers or --gpt.width)",
+        )
         require(
             self.samples >= self.batch,
-            f"{self.name}: a budget of {self.samples} samples is smaller than one batch of {self.batch} (set --samples or --batch)",
+            f"{self.name}: a budget of {self.samples} samples is smaller than one batch of {self.batch} (set "
+            "--samples or --batch)",
         )
         require(
             self.training_set == 0 or self.training_set >= self.batch,
-            f"{self.name}: {self.training_set} training inputs do not fill a batch of {self.batch} (set --training_set or --batch)",
+            f"{self.name}: {self.training_set} training inputs do not fill a batch of {self.batch} (set "
+            "--training_set or --batch)",
         )
         if self.task.bits <= MOST_BITS_TO_LIST:
             there, wanted = 2**self.task.bits, self.validation + max(self.training_set, self.batch)
-            require(wanted <= there, f"{self.name}: {self.task.bits} bits have {there} inputs, too few for {wanted} (set --validation, --training_set or --task.bits)")
+            require(
+                wanted <= there,
+                f"{self.name}: {self.task.bits} bits have {there} inputs, too few for {wanted} (set "
+                "--validation, --training_set or --task.bits)",
+            )
 
     @property
     def room(self) -> int:
@@ -76,11 +118,14 @@ class Training(Experiment):
 
     @property
     def shape(self) -> Shape:
-        return replace(self.gpt, positions=max(self.gpt.positions, self.task.bits + self.task.separated + self.room - 1))
+        return replace(
+            self.gpt, positions=max(self.gpt.positions, self.task.bits + self.task.separated + self.room - 1)
+        )
 
     @property
     def pool(self) -> int:
-        """How many training inputs are kept: the set, or all that are not for validation where they can be listed."""
+        """How many training inputs are kept: the set, or all that are not for validation where they can be
+        listed."""
         if self.training_set or self.task.bits > MOST_BITS_TO_ENUMERATE:
             return self.training_set
         return 2**self.task.bits - self.validation
@@ -89,15 +134,30 @@ class Training(Experiment):
         """When the model is evaluated."""
         found, last = [0], self.samples // self.batch
         while found[-1] < last:
-            found.append(min(last, found[-1] + max(1, round(GROWTH * found[-1] / self.evaluate_every)) * self.evaluate_every))
+            found.append(
+                min(
+                    last,
+                    found[-1] + max(1, round(GROWTH * found[-1] / self.evaluate_every)) * self.evaluate_every,
+                )
+            )
         return tuple(found)
 
     def program(self):
         from stagewise.papers.parity.learning import Learning
         from stagewise.training.loop import Training as Loop
 
-        rule = Learning(self.shape, self.task.bits, self.room, self.task.separated, self.batch, self.clip, self.dropout, self.pool,
-                        self.training_set > 0, self.validation)  # fmt: skip
+        rule = Learning(
+            self.shape,
+            self.task.bits,
+            self.room,
+            self.task.separated,
+            self.batch,
+            self.clip,
+            self.dropout,
+            self.pool,
+            self.training_set > 0,
+            self.validation,
+        )
         return Loop(rule, self.steps())
 
     def start(self, seeds):
@@ -109,14 +169,18 @@ class Training(Experiment):
         from stagewise.lazy import jnp
         from stagewise.models.gpt import GPT
 
-        return GPT(**{name: jnp.asarray(weight) for name, weight in state["weights"].items()}, heads=self.gpt.heads)
+        return GPT(
+            **{name: jnp.asarray(weight) for name, weight in state["weights"].items()}, heads=self.gpt.heads
+        )
 
 
 @dataclass(frozen=True)
 class ThreeSteps(Experiment):
-    """Theorem 3's network: three steps of stochastic gradient descent, in the table form. A second or so a seed.
+    """Theorem 3's network: three steps of stochastic gradient descent, in the table form. A second or so a
+    seed.
 
-    Both first rates are sqrt(128 m n^2 signal), so that the score on the secret becomes `signal` where the place is n."""
+    Both first rates are sqrt(128 m n^2 signal), so that the score on the secret becomes `signal` where the
+    place is n."""
 
     task: Parity = Parity(bits=10, secret_size=3)
     dimension: int = 0  # of the embeddings; 0: orthogonal ones, the limit of many dimensions
@@ -137,10 +201,28 @@ class ThreeSteps(Experiment):
 
     def __post_init__(self):
         super().__post_init__()
-        check_ranges(self, dimension=(0, 1e6), neurons=(1, 1e5), batch=(1, 1e7), tested=(1, 1e6), epsilon=(1e-6, 1e6), signal=(1e-6, 1e6))
-        require(self.task.format == "paper", f"{self.name}: the theory has the paper's format, not {self.task.format!r} (set --task.format)")
-        for what, size in (("places and dimension", self.task.length * self.dimension), ("places and neurons", self.task.length * self.neurons)):
-            require(size <= 10**8, f"{self.name}: {what} are too large together, {size:.2g} (set --task.bits, --dimension or --neurons)")
+        check_ranges(
+            self,
+            dimension=(0, 1e6),
+            neurons=(1, 1e5),
+            batch=(1, 1e7),
+            tested=(1, 1e6),
+            epsilon=(1e-6, 1e6),
+            signal=(1e-6, 1e6),
+        )
+        require(
+            self.task.format == "paper",
+            f"{self.name}: the theory has the paper's format, not {self.task.format!r} (set --task.format)",
+        )
+        for what, size in (
+            ("places and dimension", self.task.length * self.dimension),
+            ("places and neurons", self.task.length * self.neurons),
+        ):
+            require(
+                size <= 10**8,
+                f"{self.name}: {what} are too large together, {size:.2g} (set --task.bits, --dimension or "
+                "--neurons)",
+            )
 
     def rates(self) -> tuple[float, float, float]:
         """eta0, eta1, eta2."""
@@ -164,7 +246,8 @@ class ThreeSteps(Experiment):
 
 @dataclass(frozen=True)
 class Identities(ThreeSteps):
-    """Three steps with plain weights by automatic differentiation, with tables, and by the lemmas' formulas, side by side."""
+    """Three steps with plain weights by automatic differentiation, with tables, and by the lemmas' formulas,
+    side by side."""
 
     task: Parity = Parity(bits=6, secret_size=3)
     dimension: int = 128
@@ -180,7 +263,10 @@ class Identities(ThreeSteps):
 
     def __post_init__(self):
         super().__post_init__()
-        require(self.task.chain_of_thought, f"{self.name}: the lemmas are about chains of thought (leave --task.no_chain_of_thought away)")
+        require(
+            self.task.chain_of_thought,
+            f"{self.name}: the lemmas are about chains of thought (leave --task.no_chain_of_thought away)",
+        )
 
     def program(self):
         from stagewise.papers.parity.identities import DIMS, measure
@@ -207,9 +293,18 @@ class Construction(Experiment):
     def __post_init__(self):
         super().__post_init__()
         check_ranges(self, dimension=(1, 1e6), tested=(1, 1e6))
-        require(not self.task.chain_of_thought, f"{self.name}: Theorem 1 has no chain of thought (set --task.no_chain_of_thought)")
-        require(self.task.format == "paper", f"{self.name}: the theory has the paper's format, not {self.task.format!r} (set --task.format)")
-        require(self.dimension * self.task.bits <= 10**8, f"{self.name}: {self.task.bits} bits of dimension {self.dimension} do not fit (set --dimension)")
+        require(
+            not self.task.chain_of_thought,
+            f"{self.name}: Theorem 1 has no chain of thought (set --task.no_chain_of_thought)",
+        )
+        require(
+            self.task.format == "paper",
+            f"{self.name}: the theory has the paper's format, not {self.task.format!r} (set --task.format)",
+        )
+        require(
+            self.dimension * self.task.bits <= 10**8,
+            f"{self.name}: {self.task.bits} bits of dimension {self.dimension} do not fit (set --dimension)",
+        )
         require(self.task.bits >= 2, f"{self.name}: Theorem 1 needs two bits at least (set --task.bits)")
 
     def inputs(self, rng):
@@ -244,7 +339,11 @@ class Rounded(ThreeSteps):
     loss: Literal["hinge", "linear"] = "linear"
 
     name = "parity.rounded"
-    presets = {"quick": {"seeds": 6, "neurons": 100, "batch": 2000, "tested": 256}, "standard": {}, "paper": {}}
+    presets = {
+        "quick": {"seeds": 6, "neurons": 100, "batch": 2000, "tested": 256},
+        "standard": {},
+        "paper": {},
+    }
 
     def program(self):
         from stagewise.papers.parity.rounded import DIMS, PRECISIONS, measure
@@ -271,7 +370,10 @@ class Embeddings(Experiment):
     def __post_init__(self):
         super().__post_init__()
         check_ranges(self, places=(3, 1e4), secret_size=(1, self.places - 2), dimension=(1, 1e6))
-        require(self.places * self.dimension <= 10**8, f"{self.name}: {self.places} places of dimension {self.dimension} do not fit (set --dimension)")
+        require(
+            self.places * self.dimension <= 10**8,
+            f"{self.name}: {self.places} places of dimension {self.dimension} do not fit (set --dimension)",
+        )
 
     def program(self):
         from stagewise.papers.parity.orthogonality import DIMS, measure

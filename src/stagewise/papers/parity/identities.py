@@ -1,4 +1,5 @@
-"""The table form against plain weights, and the closed gradients of Lemmas 12, 14 and 20 against automatic differentiation."""
+"""The table form against plain weights, and the closed gradients of Lemmas 12, 14 and 20 against automatic
+differentiation."""
 
 from __future__ import annotations
 
@@ -10,7 +11,15 @@ from stagewise.papers.parity import lemmas, plain
 from stagewise.papers.parity.three_steps import BATCHES, STEPS, frozen
 from stagewise.training.program import generator
 
-DIMS = {"tables": (), "outputs": (), "lemma12": (), "lemma14": (), "lemma14_mean": (), "lemma20": (), "flips": ()}
+DIMS = {
+    "tables": (),
+    "outputs": (),
+    "lemma12": (),
+    "lemma14": (),
+    "lemma14_mean": (),
+    "lemma20": (),
+    "flips": (),
+}
 
 
 def measure(settings, seed: int) -> dict[str, Any]:
@@ -22,7 +31,11 @@ def measure(settings, seed: int) -> dict[str, Any]:
     for t in range(STEPS):
         batch, rate = network.draw(generator(seed, BATCHES + t + 1), settings.batch), settings.rates()[t]
         tables = network.tables(c)
-        changed = [np.sign(network.respond(tables, batch, q)[0]) != np.sign(nu.T[2 * q + batch.bits[:, network.first + q]]) for q in range(batch.labels.shape[1])]
+        changed = [
+            np.sign(network.respond(tables, batch, q)[0])
+            != np.sign(nu.T[2 * q + batch.bits[:, network.first + q]])
+            for q in range(batch.labels.shape[1])
+        ]
         moved, gradient = plain.step(weights, E, network.signs, batch, network.first, settings.loss, rate)
         if t < 2:
             found["flips"] = max(found["flips"], np.mean(changed))
@@ -32,7 +45,9 @@ def measure(settings, seed: int) -> dict[str, Any]:
         if t == 0:
             found["lemma14_mean"] = apart(leading(network, nu) @ E, gradient["W2"])
         if t == 1:
-            found["lemma20"] = apart(E.T @ lemmas.attention_gradient(network, nu, tables, batch) @ Eq, gradient["A"])
+            found["lemma20"] = apart(
+                E.T @ lemmas.attention_gradient(network, nu, tables, batch) @ Eq, gradient["A"]
+            )
         c, weights = c.moved(network.gradient(c, batch), rate), moved
         mine = {"A": E.T @ c.A @ Eq, "W1": c.W1 @ Eq, "W2": c.W2 @ E}
         found["tables"] = max(found["tables"], *(apart(mine[name], weights[name]) for name in mine))
@@ -49,4 +64,8 @@ def leading(network, nu: np.ndarray) -> np.ndarray:
 
 def apart(a, b) -> float:
     largest = float(np.abs(b).max())
-    return float(np.abs(np.asarray(a) - np.asarray(b)).max()) / largest if largest > 0 else float(np.abs(a).max())
+    return (
+        float(np.abs(np.asarray(a) - np.asarray(b)).max()) / largest
+        if largest > 0
+        else float(np.abs(a).max())
+    )

@@ -1,8 +1,10 @@
-"""How a GPT learns parity: Adam on batches of sequences, with accuracy, losses and attention measured on the way.
+"""How a GPT learns parity: Adam on batches of sequences, with accuracy, losses and attention measured on the
+way.
 
-The secret is a table of marked bits, a number of the lane and not of the program: every secret, size of secret and kind of
-answer (with a chain of thought or without) that fits into the same sequence shares one compilation. A task with fewer answers
-than the program has is padded with answers that carry no weight; no earlier place sees them."""
+The secret is a table of marked bits, a number of the lane and not of the program: every secret, size of
+secret and kind of answer (with a chain of thought or without) that fits into the same sequence shares one
+compilation. A task with fewer answers than the program has is padded with answers that carry no weight; no
+earlier place sees them."""
 
 from __future__ import annotations
 
@@ -25,13 +27,14 @@ from stagewise.training.loop import Rule
 
 WATCHED = 64  # validation inputs on which attention is measured
 PLACES = ("all", "asked", "asked, mean")
-"""Over which places the entropy is taken: its minimum over all of a sequence (the paper's), its minimum over those that the
-loss reads, and its mean over those."""
+"""Over which places the entropy is taken: its minimum over all of a sequence (the paper's), its minimum over
+those that the loss reads, and its mean over those."""
 BELOW_ONE = 1e-6
 
 
 class Text(NamedTuple):
-    """What sequences a lane is trained on: which bits each answer adds up, which it has to look at, and which answers count."""
+    """What sequences a lane is trained on: which bits each answer adds up, which it has to look at, and which
+    answers count."""
 
     sums: Int[Array, "bits answers"]
     looks: Int[Array, "bits answers"]
@@ -40,8 +43,9 @@ class Text(NamedTuple):
 
 @dataclass(frozen=True)
 class Learning(Rule):
-    """Next-bit prediction at the answers. `pool` is how many training inputs are kept (0: random bits), used in reshuffled
-    passes if `passes`, else drawn from. A lane is done at its `goal`, an exact match, which may be out of reach."""
+    """Next-bit prediction at the answers. `pool` is how many training inputs are kept (0: random bits), used
+    in reshuffled passes if `passes`, else drawn from. A lane is done at its `goal`, an exact match, which may
+    be out of reach."""
 
     shape: Shape
     bits: int
@@ -78,7 +82,9 @@ class Learning(Rule):
         batch = spell(inputs, text.sums, self.separated)
 
         def loss(model: dict) -> Float[Array, ""]:
-            return cross_entropy(self.respond(GPT(**model, heads=self.shape.heads), batch, drop_key), batch.labels, text.counts)
+            return cross_entropy(
+                self.respond(GPT(**model, heads=self.shape.heads), batch, drop_key), batch.labels, text.counts
+            )
 
         gradients = jax.grad(loss)(weights["model"])
         rate = adam.linear_decay(numbers["rate"], count, numbers["decay_steps"])
@@ -105,7 +111,11 @@ class Learning(Rule):
     def text(self, numbers, count: Int[Array, ""]) -> Text:
         """The text of a step: another up to step `switch`."""
         late = count >= numbers["switch"]
-        return Text(**jax.tree.map(lambda early, now: jnp.where(late, now, early), numbers["first_text"], numbers["text"]))
+        return Text(
+            **jax.tree.map(
+                lambda early, now: jnp.where(late, now, early), numbers["first_text"], numbers["text"]
+            )
+        )
 
     def measure(self, weights, numbers, key: Key[Array, ""]):
         model, text = GPT(**weights["model"], heads=self.shape.heads), Text(**numbers["text"])
@@ -117,16 +127,21 @@ class Learning(Rule):
             found["training_loss"], found["training_accuracy"] = self.judge(model, text, seen)
         return found
 
-    def judge(self, model: GPT, text: Text, inputs: UInt8[Array, "batch bits"]) -> tuple[Float[Array, ""], Float[Array, ""]]:
+    def judge(
+        self, model: GPT, text: Text, inputs: UInt8[Array, "batch bits"]
+    ) -> tuple[Float[Array, ""], Float[Array, ""]]:
         """Loss, and the share of sequences with every answer right."""
         batch = spell(inputs, text.sums, self.separated)
         logits = answers(model, batch.tokens, self.first)
         right = (logits[..., 1] > logits[..., 0]) == batch.labels.astype(bool)
-        return cross_entropy(logits, batch.labels, text.counts), jnp.all(right | (text.counts == 0), axis=1).mean(dtype=jnp.float32)
+        return cross_entropy(logits, batch.labels, text.counts), jnp.all(
+            right | (text.counts == 0), axis=1
+        ).mean(dtype=jnp.float32)
 
     def watch(self, model: GPT, text: Text, inputs: UInt8[Array, "batch bits"]) -> dict[str, Array]:
-        """Attention at every layer and head: its entropy, its mass on the bits that an answer needs, how often the place it
-        looks at most is one of them, and how far it is from uniform on them at the worst; and where answers look, mean over heads."""
+        """Attention at every layer and head: its entropy, its mass on the bits that an answer needs, how
+        often the place it looks at most is one of them, and how far it is from uniform on them at the worst;
+        and where answers look, mean over heads."""
         tokens = spell(inputs, text.sums, self.separated).tokens
         pattern, place = patterns(model, tokens), jnp.arange(tokens.shape[1])
         entropy, there = entropies(pattern, jnp), (place < self.first + text.counts.sum())[1:]
@@ -152,7 +167,10 @@ class Learning(Rule):
     def ends(self, weights, numbers):
         model, text = GPT(**weights["model"], heads=self.shape.heads), Text(**numbers["text"])
         tokens = spell(unpacked(numbers["validation"], self.bits)[:WATCHED], text.sums, self.separated).tokens
-        return {"looked_at": patterns(model, tokens)[..., self.first :, : self.bits].mean(0), "secret_bits": text.looks}
+        return {
+            "looked_at": patterns(model, tokens)[..., self.first :, : self.bits].mean(0),
+            "secret_bits": text.looks,
+        }
 
     def final(self, state):
         return {"weights": state["weights"]["model"], "text": state["numbers"]["text"]}
@@ -164,16 +182,34 @@ class Learning(Rule):
     def dims(self):
         seen = ("layer", "head")
         passes = {"training_loss": (), "training_accuracy": ()} if self.passes else {}
-        return {"loss": (), "accuracy": (), "entropy": (*seen, "places"), "mass": (*seen, "answer"), "hits": seen, "off_one_hot": seen, "looked": ("answer", "bit"),
-                "looked_at": (*seen, "answer", "bit"), "secret_bits": ("bit", "answer")} | passes  # fmt: skip
+        return {
+            "loss": (),
+            "accuracy": (),
+            "entropy": (*seen, "places"),
+            "mass": (*seen, "answer"),
+            "hits": seen,
+            "off_one_hot": seen,
+            "looked": ("answer", "bit"),
+            "looked_at": (*seen, "answer", "bit"),
+            "secret_bits": ("bit", "answer"),
+        } | passes
 
     @property
     def coords(self):
-        return {"layer": np.arange(1, self.shape.layers + 1), "head": np.arange(1, self.shape.heads + 1), "places": np.array(PLACES),
-                "answer": np.arange(1, self.answers + 1), "bit": np.arange(self.bits)}  # fmt: skip
+        return {
+            "layer": np.arange(1, self.shape.layers + 1),
+            "head": np.arange(1, self.shape.heads + 1),
+            "places": np.array(PLACES),
+            "answer": np.arange(1, self.answers + 1),
+            "bit": np.arange(self.bits),
+        }
 
 
-def cross_entropy(logits: Float[Array, "batch answers 2"], labels: Int[Array, "batch answers"], counts: Int[Array, " answers"]) -> Float[Array, ""]:
+def cross_entropy(
+    logits: Float[Array, "batch answers 2"],
+    labels: Int[Array, "batch answers"],
+    counts: Int[Array, " answers"],
+) -> Float[Array, ""]:
     """Mean over sequences and the answers that count."""
     margin = (2 * labels - 1) * (logits[..., 1] - logits[..., 0])
     return (jax.nn.softplus(-margin).mean(0) * counts).sum() / counts.sum()

@@ -1,6 +1,8 @@
-"""What the lemmas of Appendix B.4 speak of: statistics of a batch (Table 1), closed gradients, and the response kappa of a place.
+"""What the lemmas of Appendix B.4 speak of: statistics of a batch (Table 1), closed gradients, and the
+response kappa of a place.
 
-Notation as printed, with delta = 0.1 for the failure probability. Where j = S[i], alphabar is the mean of alpha."""
+Notation as printed, with delta = 0.1 for the failure probability. Where j = S[i], alphabar is the mean of
+alpha."""
 
 from __future__ import annotations
 
@@ -15,7 +17,8 @@ STATISTICS = ("delta", "alpha", "beta", "psi", "gamma", "zeta")
 
 
 def signed_counts(network: Network, data: Sequences) -> tuple[np.ndarray, np.ndarray]:
-    """delta [query, b] and alpha [query, embedding, b2] of Table 1 over the batch size; zero for places that the query cannot see."""
+    """delta [query, b] and alpha [query, embedding, b2] of Table 1 over the batch size; zero for places that
+    the query cannot see."""
     samples, places = data.bits.shape
     here = np.zeros((samples, 2 * places))
     np.put_along_axis(here, data.embedded(), 1.0, 1)
@@ -31,11 +34,14 @@ def signed_counts(network: Network, data: Sequences) -> tuple[np.ndarray, np.nda
 
 
 def mean_counts(network: Network) -> np.ndarray:
-    """alphabar [query, embedding, b2] over the batch size: zero but at the secret. The first query's own bit is always 0."""
+    """alphabar [query, embedding, b2] over the batch size: zero but at the secret. The first query's own bit
+    is always 0."""
     found = np.zeros((len(network.secret), len(network.gram), 2))
     for query, place in enumerate(network.secret):
         for b1 in (0, 1):
-            found[query, 2 * place + b1] = (-1) ** b1 * (np.array([0.5, 0]) if query == 0 else np.array([0.25, -0.25]))
+            found[query, 2 * place + b1] = (-1) ** b1 * (
+                np.array([0.5, 0]) if query == 0 else np.array([0.25, -0.25])
+            )
     return found
 
 
@@ -50,7 +56,8 @@ def one_based(network: Network) -> np.ndarray:
 
 
 def over_bounds(network: Network, start: np.ndarray, data: Sequences, B: int) -> np.ndarray:
-    """How much of each bound of Lemma 7 is used, by statistic. For delta the proof's sqrt(2 B log), of which the statement lost the 2."""
+    """How much of each bound of Lemma 7 is used, by statistic. For delta the proof's sqrt(2 B log), of which
+    the statement lost the 2."""
     n, k, m = network.task.bits, len(network.secret), len(network.signs) // 2
     delta, alpha = (B * statistic for statistic in signed_counts(network, data))
     on, i = active(start), one_based(network)
@@ -75,15 +82,20 @@ def over_bounds(network: Network, start: np.ndarray, data: Sequences, B: int) ->
 
 
 def first_gradients(network: Network, start: np.ndarray, data: Sequences) -> tuple[np.ndarray, np.ndarray]:
-    """Lemmas 12 and 14: coefficients of the gradients of W1 and W2 while attention is uniform and sign(nu) decides who is active.
+    """Lemmas 12 and 14: coefficients of the gradients of W1 and W2 while attention is uniform and sign(nu)
+    decides who is active.
 
     Exact with alpha; the printed line has its mean at the secret and lets psi carry the rest."""
     delta, alpha = signed_counts(network, data)
     on, scale = active(start), network.signs[:, None]
-    return scale * (on * delta).reshape(len(on), -1), scale * np.einsum("rqb,qjb->rj", on / one_based(network)[:, None], alpha)
+    return scale * (on * delta).reshape(len(on), -1), scale * np.einsum(
+        "rqb,qjb->rj", on / one_based(network)[:, None], alpha
+    )
 
 
-def attention_gradient(network: Network, start: np.ndarray, tables: Coefficients, data: Sequences) -> np.ndarray:
+def attention_gradient(
+    network: Network, start: np.ndarray, tables: Coefficients, data: Sequences
+) -> np.ndarray:
     """Lemma 20 at uniform attention, summed over a batch: coefficients of the gradient of A."""
     kappa = response(start, network.signs, tables)
     samples, places = data.bits.shape
@@ -101,14 +113,16 @@ def attention_gradient(network: Network, start: np.ndarray, tables: Coefficients
 
 
 def response(start: np.ndarray, signs: np.ndarray, tables: Coefficients) -> np.ndarray:
-    """Delta [query, b2, embedding] = <kappa_(i, b2), e>: minus what the active neurons make of an attended embedding."""
+    """Delta [query, b2, embedding] = <kappa_(i, b2), e>: minus what the active neurons make of an attended
+    embedding."""
     return -np.einsum("rqb,r,rj->qbj", active(start), signs, tables.W2)
 
 
 def third_gradient(network: Network, start: np.ndarray) -> np.ndarray:
     """Lemma 25, repaired: projections of the third gradient of W2 on e[S[i], b'], [neuron, query, b'].
 
-    The factor 1/4 is the share of samples with given bits, which the print leaves out; at the first place it is 1/2, one bit alone."""
+    The factor 1/4 is the share of samples with given bits, which the print leaves out; at the first place it
+    is 1/2, one bit alone."""
     on, turn = active(start), np.array([1.0, -1.0])
     share = (on[:, :, 0] - on[:, :, 1]) / 4
     share[:, 0] = on[:, 0, 0] / 2

@@ -1,4 +1,5 @@
-"""Random sign embeddings are nearly orthogonal (Lemmas 30 and 31), and a gap of scores makes attention one-hot (Lemma 32)."""
+"""Random sign embeddings are nearly orthogonal (Lemmas 30 and 31), and a gap of scores makes attention
+one-hot (Lemma 32)."""
 
 from __future__ import annotations
 
@@ -23,7 +24,9 @@ def measure(settings, seed: int) -> dict[str, Any]:
     combination = rng.standard_normal(2 * k)
     v = combination @ E[-2 * k :]
     error, rest = abs(E[-1] @ v - combination[-1]), (combination[:-1] ** 2).sum()
-    one_hot = [off_one_hot(generator(seed, EVALUATION), settings.places, n, gap) for gap in (2 * STRENGTH, STRENGTH)]
+    one_hot = [
+        off_one_hot(generator(seed, EVALUATION), settings.places, n, gap) for gap in (2 * STRENGTH, STRENGTH)
+    ]
     return {
         "lemma30": error / sqrt(2 * log(2 / FAILURE) / d * rest),
         "lemma31": abs(off).max() / sqrt(2 * log(8 * n * d / FAILURE) / d),
@@ -33,8 +36,9 @@ def measure(settings, seed: int) -> dict[str, Any]:
 
 
 def off_one_hot(rng: np.random.Generator, places: int, n: int, gap: float) -> float:
-    """Worst distance of the attended embedding from the target's, orthogonal embeddings, with scores as bad as Lemma 32 allows: the target
-    at `gap` log n, half of the others at C log n and the rest at random below."""
+    """Worst distance of the attended embedding from the target's, orthogonal embeddings, with scores as bad
+    as Lemma 32 allows: the target at `gap` log n, half of the others at C log n and the rest at random
+    below."""
     scores = rng.uniform(-STRENGTH, STRENGTH, places) * log(n)
     scores[: places // 2] = STRENGTH * log(n)
     scores[-1] = gap * log(n)

@@ -1,4 +1,5 @@
-"""The paper's one-layer transformer with plain weights A and W, by automatic differentiation: what the table form is tested against."""
+"""The paper's one-layer transformer with plain weights A and W, by automatic differentiation: what the table
+form is tested against."""
 
 from __future__ import annotations
 
@@ -29,7 +30,9 @@ def loss(weights: dict, embeddings, signs, data: Sequences, first: int, kind: st
 
 
 @partial(jax.jit, static_argnames=("first", "kind"))
-def step(weights: dict, embeddings, signs, data: Sequences, first: int, kind: str, rate: float) -> tuple[dict, dict]:
+def step(
+    weights: dict, embeddings, signs, data: Sequences, first: int, kind: str, rate: float
+) -> tuple[dict, dict]:
     """One step of descent, and the gradient."""
     gradient = jax.grad(loss)(weights, embeddings, signs, data, first, kind)
     return jax.tree.map(lambda w, g: w - rate * g, weights, gradient), gradient

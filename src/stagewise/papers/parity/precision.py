@@ -15,7 +15,9 @@ def rounded(values: np.ndarray, bits: int | None) -> np.ndarray:
     return np.round(values / step) * step if step > 0 else values
 
 
-def outputs(network: Network, c: Coefficients, E: np.ndarray, data: Sequences, bits: int | None) -> np.ndarray:
+def outputs(
+    network: Network, c: Coefficients, E: np.ndarray, data: Sequences, bits: int | None
+) -> np.ndarray:
     """The plain network of `plain.py` with every weight and every activation rounded: [sample, query]."""
     Eq = E[network.query_rows]
     A, W1, W2 = (rounded(w, bits) for w in (E.T @ c.A @ Eq, c.W1 @ Eq, c.W2 @ E))

@@ -11,7 +11,11 @@ from stagewise.lazy import xr
 
 def fewest_bits(perfect: xr.DataArray) -> xr.DataArray:
     """The fewest bits of precision from which on every finer rounding works too; NaN if none does."""
-    stays = perfect.isel(precision=slice(None, None, -1)).cumprod("precision").isel(precision=slice(None, None, -1))
+    stays = (
+        perfect.isel(precision=slice(None, None, -1))
+        .cumprod("precision")
+        .isel(precision=slice(None, None, -1))
+    )
     return perfect.precision.where(stays > 0).min("precision")
 
 
@@ -27,12 +31,14 @@ def solved(run: xr.Dataset) -> xr.DataArray:
 
 
 def learned_within(verdict: Verdict, run: xr.Dataset, full: int = 10_000_000) -> Verdict:
-    """A verdict on something that is to be learned within the paper's budget: with a smaller one, failing says nothing."""
+    """A verdict on something that is to be learned within the paper's budget: with a smaller one, failing
+    says nothing."""
     return _cut_off(verdict, run, full, FAILS)
 
 
 def not_learned_within(verdict: Verdict, run: xr.Dataset, full: int = 10_000_000) -> Verdict:
-    """A verdict on something that is not to be learned within the paper's budget: with a smaller one, holding says nothing."""
+    """A verdict on something that is not to be learned within the paper's budget: with a smaller one, holding
+    says nothing."""
     return _cut_off(verdict, run, full, HOLDS)
 
 
@@ -40,7 +46,12 @@ def _cut_off(verdict: Verdict, run: xr.Dataset, full: int, outcome: str) -> Verd
     samples = setting(run, "samples")
     if samples >= full or verdict.outcome != outcome:
         return verdict
-    return Verdict(INCONCLUSIVE, verdict.measured, verdict.seeds, f"the budget was cut from {full:,} to {samples:,} samples")
+    return Verdict(
+        INCONCLUSIVE,
+        verdict.measured,
+        verdict.seeds,
+        f"the budget was cut from {full:,} to {samples:,} samples",
+    )
 
 
 def at_best_rate(needed: xr.DataArray) -> xr.DataArray:
@@ -62,7 +73,8 @@ def first_reaching(run: xr.Dataset, accuracy: float = 0.95) -> xr.DataArray:
 
 
 def half_fallen(run: xr.Dataset, entropy: xr.DataArray) -> xr.DataArray:
-    """The drop: samples at the first evaluation where the entropy is half-way between its first tenth (median) and its end."""
+    """The drop: samples at the first evaluation where the entropy is half-way between its first tenth
+    (median) and its end."""
     early = entropy.isel(record=slice(0, max(1, run.sizes["record"] // 10))).median("record")
     middle = (early + entropy.isel(record=-1)) / 2
     return _samples(run).where(entropy <= middle).min("record")
@@ -76,4 +88,6 @@ def rank_correlation(first: xr.DataArray, second: xr.DataArray) -> np.ndarray:
     """Spearman's correlation along the records, for each seed."""
     from scipy.stats import spearmanr
 
-    return np.array([spearmanr(first.sel(seed=seed), second.sel(seed=seed)).statistic for seed in first.seed.values])
+    return np.array(
+        [spearmanr(first.sel(seed=seed), second.sel(seed=seed)).statistic for seed in first.seed.values]
+    )

@@ -1,4 +1,5 @@
-"""What a training run starts with: weights, a secret, and training and validation inputs that have none in common."""
+"""What a training run starts with: weights, a secret, and training and validation inputs that have none in
+common."""
 
 from __future__ import annotations
 
@@ -42,6 +43,10 @@ def lane(settings, seed: int) -> tuple[dict, dict]:
 def text(task: Parity, secret: np.ndarray, room: int) -> dict[str, np.ndarray]:
     """The tables of a secret, padded to the answers that the program has room for; see `learning.Text`."""
     missing = room - len(task.asked)
-    padded = {"sums": task.sums(secret), "looks": task.depends_on(secret), "counts": np.ones((1, len(task.asked)), np.int8)}
+    padded = {
+        "sums": task.sums(secret),
+        "looks": task.depends_on(secret),
+        "counts": np.ones((1, len(task.asked)), np.int8),
+    }
     tables = {name: np.pad(table, ((0, 0), (0, missing))) for name, table in padded.items()}
     return tables | {"counts": tables["counts"][0]}

@@ -1,15 +1,18 @@
-"""The paper's one-layer transformer (Definitions 3 to 6) in the exact table form, whose cost does not depend on the dimension d.
+"""The paper's one-layer transformer (Definitions 3 to 6) in the exact table form, whose cost does not depend
+on the dimension d.
 
-Tokens have frozen embeddings e[j, b], two a place. Attention of the place i looks at scores e_j' A e_i, and a layer of 2m neurons
-sees e_i and the attended mixture: out_i = sum_r h_r relu(<W1_r, e_i> + <W2_r, att_i>). Gradients are combinations of embeddings,
-so training never leaves
+Tokens have frozen embeddings e[j, b], two a place. Attention of the place i looks at scores e_j' A e_i, and a
+layer of 2m neurons sees e_i and the attended mixture: out_i = sum_r h_r relu(<W1_r, e_i> + <W2_r, att_i>).
+Gradients are combinations of embeddings, so training never leaves
 
     A = E' C_A E_q,   W1 = C_1 E_q,   W2 = C_2 E
 
-(rows of E are embeddings, E_q those of the places asked), and the network reads weights only through the tables Z = G C_A G_q,
-F1 = C_1 G_q, F2 = C_2 G with the Gram matrix G = E E'. G = 1 is the limit of many dimensions. `plain.py` is the same without tables.
+(rows of E are embeddings, E_q those of the places asked), and the network reads weights only through the
+tables Z = G C_A G_q, F1 = C_1 G_q, F2 = C_2 G with the Gram matrix G = E E'. G = 1 is the limit of many
+dimensions. `plain.py` is the same without tables.
 
-Places count from 0, and embedding (j, b) is row 2j + b. The label of a place is the next bit; out > 0 predicts 1."""
+Places count from 0, and embedding (j, b) is row 2j + b. The label of a place is the next bit; out > 0
+predicts 1."""
 
 from __future__ import annotations
 
@@ -36,7 +39,8 @@ class Coefficients(NamedTuple):
 
 
 class Sequences(NamedTuple):
-    """Bits that the network reads [sample, place], labels of the places asked [sample, query], and each sample's share of the batch.
+    """Bits that the network reads [sample, place], labels of the places asked [sample, query], and each
+    sample's share of the batch.
 
     A sample that was drawn several times is there once, with a larger share."""
 
@@ -78,7 +82,9 @@ class Network:
         if self.task.bits > MOST_BITS_TO_COUNT:
             return self.spell(rng.integers(0, 2, (samples, self.task.bits)), np.full(samples, 1 / samples))
         times = np.bincount(rng.integers(0, 2**self.task.bits, samples), minlength=2**self.task.bits)
-        codes = np.arange(len(times)) if samples >= len(times) else np.flatnonzero(times)  # as many rows for every batch, if it can be
+        codes = (
+            np.arange(len(times)) if samples >= len(times) else np.flatnonzero(times)
+        )  # as many rows for every batch, if it can be
         return self.spell(codes[:, None] >> np.arange(self.task.bits) & 1, times[codes] / samples)
 
     def tested(self, rng: np.random.Generator, samples: int) -> Sequences:
@@ -86,11 +92,15 @@ class Network:
         every = 2 ** min(self.task.bits, 62)
         if every > samples:
             return self.draw(rng, samples)
-        return self.spell(np.arange(every)[:, None] >> np.arange(self.task.bits) & 1, np.full(every, 1 / every))
+        return self.spell(
+            np.arange(every)[:, None] >> np.arange(self.task.bits) & 1, np.full(every, 1 / every)
+        )
 
     def spell(self, inputs: np.ndarray, share: np.ndarray) -> Sequences:
         labels = inputs @ self.task.sums(self.secret).astype(int) % 2
-        return Sequences(np.concatenate([inputs, np.zeros((len(inputs), 1), int), labels[:, :-1]], 1), labels, share)
+        return Sequences(
+            np.concatenate([inputs, np.zeros((len(inputs), 1), int), labels[:, :-1]], 1), labels, share
+        )
 
     def tables(self, c: Coefficients) -> Coefficients:
         """Z, F1 and F2: scores and neurons' responses, for every pair of embeddings."""
@@ -108,7 +118,8 @@ class Network:
         return attention
 
     def respond(self, tables: Coefficients, data: Sequences, query: int):
-        """Neurons before the ReLU [sample, neuron], the output, and attention by embedding [sample, embedding]."""
+        """Neurons before the ReLU [sample, neuron], the output, and attention by embedding [sample,
+        embedding]."""
         attention = self.attention(tables, data, query)
         looked = np.zeros((len(attention), len(self.gram)))
         np.put_along_axis(looked, data.embedded(), attention, 1)
@@ -117,7 +128,9 @@ class Network:
 
     def outputs(self, tables: Coefficients, data: Sequences) -> np.ndarray:
         """[sample, query]."""
-        parts = [self.respond(tables, part, q)[1] for part in pieces(data) for q in range(data.labels.shape[1])]
+        parts = [
+            self.respond(tables, part, q)[1] for part in pieces(data) for q in range(data.labels.shape[1])
+        ]
         per = data.labels.shape[1]
         return np.concatenate([np.stack(parts[i : i + per], 1) for i in range(0, len(parts), per)])
 
@@ -158,7 +171,12 @@ def embeddings(rng: np.random.Generator, places: int, dimension: int) -> np.ndar
 
 
 def begin(rng: np.random.Generator, network: Network, epsilon: float) -> Coefficients:
-    """Assumption 1: A = 0, W2 = 0, W1 a combination of the asked places' embeddings with coefficients +-epsilon."""
+    """Assumption 1: A = 0, W2 = 0, W1 a combination of the asked places' embeddings with coefficients
+    +-epsilon."""
     rows, queries = len(network.gram), 2 * len(network.task.asked)
     neurons = len(network.signs)
-    return Coefficients(np.zeros((rows, queries)), rng.choice([-epsilon, epsilon], (neurons, queries)), np.zeros((neurons, rows)))
+    return Coefficients(
+        np.zeros((rows, queries)),
+        rng.choice([-epsilon, epsilon], (neurons, queries)),
+        np.zeros((neurons, rows)),
+    )

@@ -1,4 +1,5 @@
-"""Theorem 3: three steps of stochastic gradient descent on A and W together, and what its lemmas say after each of them."""
+"""Theorem 3: three steps of stochastic gradient descent on A and W together, and what its lemmas say after
+each of them."""
 
 from __future__ import annotations
 
@@ -19,11 +20,30 @@ STEPS = 3
 BATCHES = 100  # the stream of step t is number 100 + t
 
 DIMS = {
-    "accuracy": (), "margin": (), "largest_output": (), "mass": ("answer",), "off_one_hot": (), "attended_error": (),
-    "flips": (), "moved": (), "own_part": ("extreme",), "attended_part": (), "on_score": ("answer",), "off_score": ("answer",),
-    "on_kappa": ("answer", "extreme"), "off_kappa": ("answer",), "kappa_error": (), "first_kappa": (), "signal": ("answer",), "over_bound": ("statistic",),
-    "over_lemma13": (), "over_lemma15": (), "secret_gradient": (), "other_gradient": (), "third_error": (),
-}  # fmt: skip
+    "accuracy": (),
+    "margin": (),
+    "largest_output": (),
+    "mass": ("answer",),
+    "off_one_hot": (),
+    "attended_error": (),
+    "flips": (),
+    "moved": (),
+    "own_part": ("extreme",),
+    "attended_part": (),
+    "on_score": ("answer",),
+    "off_score": ("answer",),
+    "on_kappa": ("answer", "extreme"),
+    "off_kappa": ("answer",),
+    "kappa_error": (),
+    "first_kappa": (),
+    "signal": ("answer",),
+    "over_bound": ("statistic",),
+    "over_lemma13": (),
+    "over_lemma15": (),
+    "secret_gradient": (),
+    "other_gradient": (),
+    "third_error": (),
+}
 
 
 def frozen(settings, seed: int) -> tuple[Network, Coefficients, np.ndarray]:
@@ -50,8 +70,10 @@ class ThreeSteps(Program):
 
         with ThreadPoolExecutor(threads.count()) as pool:
             moved, found = zip(*pool.map(lane, range(len(state["seed"]))))
-        return ({name: np.stack([one[name] for one in moved]) for name in moved[0]},
-                {name: np.stack([np.asarray(one[name], float) for one in found])[:, None] for name in DIMS})  # fmt: skip
+        return (
+            {name: np.stack([one[name] for one in moved]) for name in moved[0]},
+            {name: np.stack([np.asarray(one[name], float) for one in found])[:, None] for name in DIMS},
+        )
 
     def _lane(self, lane, chunk):
         seed = int(lane["seed"])
@@ -63,7 +85,9 @@ class ThreeSteps(Program):
         gradient = network.gradient(before, batch)
         after = before.moved(gradient, self.settings.rates()[chunk - 1])
         told = of_gradient(network, start.W1, gradient, batch, self.settings.batch)
-        return {"seed": lane["seed"], **after._asdict()}, measure(self.settings, network, start.W1, after, seed) | told
+        return {"seed": lane["seed"], **after._asdict()}, measure(
+            self.settings, network, start.W1, after, seed
+        ) | told
 
     def finished(self, state):
         return False
@@ -75,8 +99,12 @@ class ThreeSteps(Program):
         return "descent", 1 if chunk else 0
 
     def labels(self):
-        return {"step": (("record",), np.arange(self.records)), "answer": (("answer",), np.arange(1, len(self.settings.task.asked) + 1)),
-                "statistic": (("statistic",), np.array(lemmas.STATISTICS)), "extreme": (("extreme",), np.array(["least", "most"]))}  # fmt: skip
+        return {
+            "step": (("record",), np.arange(self.records)),
+            "answer": (("answer",), np.arange(1, len(self.settings.task.asked) + 1)),
+            "statistic": (("statistic",), np.array(lemmas.STATISTICS)),
+            "extreme": (("extreme",), np.array(["least", "most"])),
+        }
 
     @property
     def dims(self):
@@ -95,13 +123,22 @@ def measure(settings, network: Network, nu: np.ndarray, c: Coefficients, seed: i
     out = network.outputs(tables, test)
     signed = (2 * test.labels - 1) * out
     few = Sequences(*(part[:WATCHED] for part in test))
-    return {
-        "accuracy": test.accuracy(out), "margin": signed.min(), "largest_output": abs(out).max(), "signal": test.share @ signed,
-    } | of_attention(network, tables, test) | of_neurons(settings, network, nu, tables, few) | of_tables(settings, network, nu, tables)  # fmt: skip
+    return (
+        {
+            "accuracy": test.accuracy(out),
+            "margin": signed.min(),
+            "largest_output": abs(out).max(),
+            "signal": test.share @ signed,
+        }
+        | of_attention(network, tables, test)
+        | of_neurons(settings, network, nu, tables, few)
+        | of_tables(settings, network, nu, tables)
+    )
 
 
 def of_attention(network: Network, tables: Coefficients, test: Sequences) -> dict[str, Any]:
-    """Mass on the secret, the largest deviation from one-hot attention, and of the attended embedding from the secret's."""
+    """Mass on the secret, the largest deviation from one-hot attention, and of the attended embedding from
+    the secret's."""
     mass, off, error = [], 0.0, 0.0
     for query in range(test.labels.shape[1]):
         attention = network.attention(tables, test, query)
@@ -112,12 +149,17 @@ def of_attention(network: Network, tables: Coefficients, test: Sequences) -> dic
         off = max(off, abs(apart).max())
         by_row = np.zeros((min(len(apart), WATCHED), len(network.gram)))
         np.put_along_axis(by_row, test.embedded()[:WATCHED], apart[:WATCHED], 1)
-        error = max(error, np.sqrt(np.maximum(np.einsum("nj,jl,nl->n", by_row, network.gram, by_row), 0)).max())
+        error = max(
+            error, np.sqrt(np.maximum(np.einsum("nj,jl,nl->n", by_row, network.gram, by_row), 0)).max()
+        )
     return {"mass": np.array(mass), "off_one_hot": off, "attended_error": error}
 
 
-def of_neurons(settings, network: Network, nu: np.ndarray, tables: Coefficients, test: Sequences) -> dict[str, Any]:
-    """In units of epsilon: how far responses are from nu, the part of a neuron's response that its own place makes, and attention's part."""
+def of_neurons(
+    settings, network: Network, nu: np.ndarray, tables: Coefficients, test: Sequences
+) -> dict[str, Any]:
+    """In units of epsilon: how far responses are from nu, the part of a neuron's response that its own place
+    makes, and attention's part."""
     moved, own, attended, flips = 0.0, [], 0.0, []
     for query in range(test.labels.shape[1]):
         seen, _, looked = network.respond(tables, test, query)
@@ -127,11 +169,17 @@ def of_neurons(settings, network: Network, nu: np.ndarray, tables: Coefficients,
         own += [(mine * np.sign(first)).min(), (mine * np.sign(first)).max()]
         flips.append((np.sign(seen) != np.sign(first)).mean())
     epsilon = settings.epsilon
-    return {"moved": moved / epsilon, "own_part": np.array([min(own), max(own)]) / epsilon, "attended_part": attended / epsilon, "flips": np.mean(flips)}
+    return {
+        "moved": moved / epsilon,
+        "own_part": np.array([min(own), max(own)]) / epsilon,
+        "attended_part": attended / epsilon,
+        "flips": np.mean(flips),
+    }
 
 
 def of_tables(settings, network: Network, nu: np.ndarray, tables: Coefficients) -> dict[str, Any]:
-    """Scores and kappa on the secret and elsewhere, for the bits that occur; kappa in units of eta0 / (32 m i)."""
+    """Scores and kappa on the secret and elsewhere, for the bits that occur; kappa in units of eta0 / (32 m
+    i)."""
     queries, i = len(network.task.asked), lemmas.one_based(network)
     unit = settings.rates()[0] / (32 * settings.neurons * i)
     Delta = lemmas.response(nu, network.signs, tables) / unit[:, None, None]
@@ -145,16 +193,29 @@ def of_tables(settings, network: Network, nu: np.ndarray, tables: Coefficients) 
         secret = np.isin(np.arange(len(network.gram)) // 2, looks)
         rest = ~secret & (np.arange(len(secret)) < visible)
         on[q], off[q] = tables.A[secret][:, columns].min(), abs(tables.A[rest][:, columns]).max()
-        wanted = np.outer(np.ones(len(bits)) if q else [2.0], np.tile(turn, len(looks))) * (turn[bits][:, None] if q else 1)
+        wanted = np.outer(np.ones(len(bits)) if q else [2.0], np.tile(turn, len(looks))) * (
+            turn[bits][:, None] if q else 1
+        )
         found = Delta[q][bits][:, secret]
         on_kappa[q] = (found / wanted).min(), (found / wanted).max()
         off_kappa[q] = abs(Delta[q][bits][:, rest & (np.arange(len(secret)) // 2 != network.secret[0])]).max()
         errors[q] = max(abs(found - wanted).max(), abs(Delta[q][bits][:, rest]).max()) * unit[q]
-    common = Delta[1:, :, 2 * network.secret[0] : 2 * network.secret[0] + 2] * turn if queries > 1 else np.zeros(1)
-    return {"on_score": on, "off_score": off, "on_kappa": on_kappa, "off_kappa": off_kappa, "kappa_error": errors.max(), "first_kappa": common.mean()}
+    common = (
+        Delta[1:, :, 2 * network.secret[0] : 2 * network.secret[0] + 2] * turn if queries > 1 else np.zeros(1)
+    )
+    return {
+        "on_score": on,
+        "off_score": off,
+        "on_kappa": on_kappa,
+        "off_kappa": off_kappa,
+        "kappa_error": errors.max(),
+        "first_kappa": common.mean(),
+    }
 
 
-def of_gradient(network: Network, nu: np.ndarray, gradient: Coefficients, batch: Sequences, B: int) -> dict[str, Any]:
+def of_gradient(
+    network: Network, nu: np.ndarray, gradient: Coefficients, batch: Sequences, B: int
+) -> dict[str, Any]:
     """The gradient of the step just made against the bounds, and the statistics of its batch."""
     n, m = network.task.bits, len(network.signs) // 2
     rows = network.gram[network.query_rows, network.query_rows]
@@ -164,8 +225,11 @@ def of_gradient(network: Network, nu: np.ndarray, gradient: Coefficients, batch:
     third = lemmas.third_gradient(network, nu) if chained else 0
     places = np.stack([2 * network.secret, 2 * network.secret + 1], 1)
     return {
-        "over_bound": lemmas.over_bounds(network, nu, batch, B) if chained else np.full(len(lemmas.STATISTICS), np.nan),
-        "over_lemma13": abs(gradient.W1 @ rows).max() / (sqrt(log(300 * n * B / lemmas.FAILURE)) / (m * sqrt(B))),
+        "over_bound": lemmas.over_bounds(network, nu, batch, B)
+        if chained
+        else np.full(len(lemmas.STATISTICS), np.nan),
+        "over_lemma13": abs(gradient.W1 @ rows).max()
+        / (sqrt(log(300 * n * B / lemmas.FAILURE)) / (m * sqrt(B))),
         "over_lemma15": abs(onto).max() / (3 / (2 * m * n)),
         "secret_gradient": sqrt((onto[:, : 2 * n][:, secret] ** 2).mean()),
         "other_gradient": sqrt((onto[:, : 2 * n][:, ~secret] ** 2).mean()),

@@ -9,7 +9,16 @@ from stagewise.lab.settings import setting
 from stagewise.lab.statistics import INCONCLUSIVE, Verdict, difference_of_shares, share_of_seeds
 from stagewise.lab.study import Later
 from stagewise.lazy import xr
-from stagewise.papers.composition.studies import in_turn, mixtures, patience, readout_hardest, readout_mixture, token_hardest, token_mixture, widths
+from stagewise.papers.composition.studies import (
+    in_turn,
+    mixtures,
+    patience,
+    readout_hardest,
+    readout_mixture,
+    token_hardest,
+    token_mixture,
+    widths,
+)
 
 
 def learned(run: xr.Dataset) -> np.ndarray:
@@ -19,9 +28,17 @@ def learned(run: xr.Dataset) -> np.ndarray:
 
 def mixture_helps(mixture: xr.Dataset, hardest: xr.Dataset) -> Verdict:
     first = mixture.done_at.values[learned(mixture)]
-    return difference_of_shares("share of seeds that learn 4 hops from the mixture, less that from 4 hops alone", learned(mixture), learned(hardest)).also(
-        from_the_mixture=float(learned(mixture).mean()), from_4_hops_alone=float(learned(hardest).mean()), median_steps=float(np.median(first)) if first.size else np.nan,
-           accuracy_at_the_end=float(mixture.accuracy.isel(record=-1, hops=-1).median()), accuracy_of_4_hops_alone=float(hardest.accuracy.isel(record=-1, hops=-1).median()))  # fmt: skip
+    return difference_of_shares(
+        "share of seeds that learn 4 hops from the mixture, less that from 4 hops alone",
+        learned(mixture),
+        learned(hardest),
+    ).also(
+        from_the_mixture=float(learned(mixture).mean()),
+        from_4_hops_alone=float(learned(hardest).mean()),
+        median_steps=float(np.median(first)) if first.size else np.nan,
+        accuracy_at_the_end=float(mixture.accuracy.isel(record=-1, hops=-1).median()),
+        accuracy_of_4_hops_alone=float(hardest.accuracy.isel(record=-1, hops=-1).median()),
+    )
 
 
 @claim(
@@ -31,12 +48,17 @@ def mixture_helps(mixture: xr.Dataset, hardest: xr.Dataset) -> Verdict:
     needs={"mixture": Later(token_mixture), "hardest": Later(token_hardest)},
     control={"mixture": Later(token_hardest)},
     control_is="4-fold data in both arms",
-    note="The paper's set-up: a token in front says how many hops, 10^5 sequences. Depth, width, rate and steps are not given; ours were chosen on seeds from 100 on; those that are judged are 0 to 19.",
+    note=(
+        "The paper's set-up: a token in front says how many hops, 10^5 sequences. Depth, width, rate and "
+        "steps are not given; ours were chosen on seeds from 100 on; those that are judged are 0 to 19."
+    ),
 )
 def mixture_teaches_the_encoder(mixture: xr.Dataset, hardest: xr.Dataset) -> Verdict:
-    """More seeds learn 4 hops (accuracy 0.99 on sequences that are not in the pool) from the mixture than from 4-fold data alone.
+    """More seeds learn 4 hops (accuracy 0.99 on sequences that are not in the pool) from the mixture than
+    from 4-fold data alone.
 
-    Threshold: difference of shares above 0, because the figure shows success with the mixture and chance without."""
+    Threshold: difference of shares above 0, because the figure shows success with the mixture and chance
+    without."""
     return mixture_helps(mixture, hardest)
 
 
@@ -53,7 +75,8 @@ def mixture_teaches_the_encoder(mixture: xr.Dataset, hardest: xr.Dataset) -> Ver
 def mixture_teaches_with_readouts(mixture: xr.Dataset, hardest: xr.Dataset) -> Verdict:
     """More seeds learn 4 hops from the mixture than from 4-fold data alone.
 
-    Threshold: difference of shares above 0, because the theory's staircase needs the easy hops in the same trunk."""
+    Threshold: difference of shares above 0, because the theory's staircase needs the easy hops in the same
+    trunk."""
     return mixture_helps(mixture, hardest)
 
 
@@ -78,8 +101,10 @@ def hops_are_learned_in_order(run: xr.Dataset, order: tuple) -> Verdict:
     Threshold: in most seeds, because the theory learns each hop on the one before."""
     when = first_above(run.accuracy, 0.9)
     early, late = when[:, order[0]], when[:, order[1]]
-    return share_of_seeds("share of seeds", (early < late) & (late < run.sizes["record"])).also(steps_of_1_hop=float(np.median(run.step.values[np.minimum(when[:, 0], run.sizes["record"] - 1)])),
-                                                                                            steps_of_2_hops=float(np.median(run.step.values[np.minimum(when[:, 1], run.sizes["record"] - 1)])))  # fmt: skip
+    return share_of_seeds("share of seeds", (early < late) & (late < run.sizes["record"])).also(
+        steps_of_1_hop=float(np.median(run.step.values[np.minimum(when[:, 0], run.sizes["record"] - 1)])),
+        steps_of_2_hops=float(np.median(run.step.values[np.minimum(when[:, 1], run.sizes["record"] - 1)])),
+    )
 
 
 @claim(
@@ -95,7 +120,9 @@ def hard_data_alone_stay_at_chance(run: xr.Dataset, hops: int) -> Verdict:
     """At the end the accuracy on 4 hops is below 1.2/N.
 
     Threshold: in most seeds, because the figure shows chance; 1.2 for what 128 test sequences leave open."""
-    return share_of_seeds("share of seeds", run.accuracy.isel(record=-1).sel(hops=hops) < 1.2 / setting(run, "task.symbols"))
+    return share_of_seeds(
+        "share of seeds", run.accuracy.isel(record=-1).sel(hops=hops) < 1.2 / setting(run, "task.symbols")
+    )
 
 
 @claim(
@@ -106,17 +133,23 @@ def hard_data_alone_stay_at_chance(run: xr.Dataset, hops: int) -> Verdict:
     control={"with_3": "(1, 2, 4)"},
     control_is="the same mixture twice",
     beyond_paper=True,
-    note="One readout for each number of hops; 8 seeds, 2000 steps. Thought of on seeds from 100 on, where 4 of 4 learned with 3 hops and 2 of 4 without.",
+    note=(
+        "One readout for each number of hops; 8 seeds, 2000 steps. Thought of on seeds from 100 on, where 4 "
+        "of 4 learned with 3 hops and 2 of 4 without."
+    ),
 )
 def three_hops_help(runs: xr.Dataset, with_3: str) -> Verdict:
     """More seeds learn 4 hops from the mixture of 1, 2, 3 and 4 than from that of 1, 2 and 4.
 
     Threshold: difference of shares above 0, because that is the statement."""
     read = runs.sel(form="readouts")
-    shares = {hops: read.sel(asked_hops=hops).done_at.values >= 0 for hops in (with_3, "(1, 2, 4)", "(1, 4)", "(2, 4)")}
-    return difference_of_shares("share of seeds with 3 hops less that without", shares[with_3], shares["(1, 2, 4)"]).also(
-        **{f"share_from_{hops}": float(share.mean()) for hops, share in shares.items()}
-    )
+    shares = {
+        hops: read.sel(asked_hops=hops).done_at.values >= 0
+        for hops in (with_3, "(1, 2, 4)", "(1, 4)", "(2, 4)")
+    }
+    return difference_of_shares(
+        "share of seeds with 3 hops less that without", shares[with_3], shares["(1, 2, 4)"]
+    ).also(**{f"share_from_{hops}": float(share.mean()) for hops, share in shares.items()})
 
 
 @claim(
@@ -127,14 +160,23 @@ def three_hops_help(runs: xr.Dataset, with_3: str) -> Verdict:
     control={"wide": 32},
     control_is="width 32 twice",
     beyond_paper=True,
-    note="Widths 32, 64 and 128, one readout for each number of hops, 8 seeds, 2000 steps; with the token beside it.",
+    note=(
+        "Widths 32, 64 and 128, one readout for each number of hops, 8 seeds, 2000 steps; with the token "
+        "beside it."
+    ),
 )
 def width_helps(runs: xr.Dataset, wide: int) -> Verdict:
     """With readouts, more seeds learn 4 hops at width 128 than at width 32.
 
     Threshold: difference of shares above 0, because that is the statement."""
-    shares = {(form, int(width)): learned(runs.sel(form=form, width=width)) for form in runs["form"].values for width in runs.width.values}
-    return difference_of_shares("share of seeds at width 128 less that at 32", shares["readouts", wide], shares["readouts", 32]).also(
+    shares = {
+        (form, int(width)): learned(runs.sel(form=form, width=width))
+        for form in runs["form"].values
+        for width in runs.width.values
+    }
+    return difference_of_shares(
+        "share of seeds at width 128 less that at 32", shares["readouts", wide], shares["readouts", 32]
+    ).also(
         **{f"share_with_{form}_at_{width}": float(share.mean()) for (form, width), share in shares.items()}
     )
 
@@ -154,10 +196,18 @@ def curriculum_teaches_the_encoder(runs: xr.Dataset, hardest: xr.Dataset) -> Ver
 
     Threshold: difference of shares above 0, because Theorem 7 has success and Theorem 5 none."""
     found = runs.sel(form="readouts")
-    return difference_of_shares("share of seeds from the curriculum, less that from 4 hops alone", learned(found), learned(hardest)).also(
-        from_the_curriculum=float(learned(found).mean()), with_the_token=float(learned(runs.sel(form="token")).mean()),
-        **{f"accuracy_of_{int(hops)}_hops_at_the_end": float(found.accuracy.isel(record=-1).sel(hops=hops).median()) for hops in runs.hops.values},
-    )  # fmt: skip
+    return difference_of_shares(
+        "share of seeds from the curriculum, less that from 4 hops alone", learned(found), learned(hardest)
+    ).also(
+        from_the_curriculum=float(learned(found).mean()),
+        with_the_token=float(learned(runs.sel(form="token")).mean()),
+        **{
+            f"accuracy_of_{int(hops)}_hops_at_the_end": float(
+                found.accuracy.isel(record=-1).sel(hops=hops).median()
+            )
+            for hops in runs.hops.values
+        },
+    )
 
 
 @claim(
@@ -167,12 +217,16 @@ def curriculum_teaches_the_encoder(runs: xr.Dataset, hardest: xr.Dataset) -> Ver
     needs={"runs": Later(patience), "spread": False},
     control={"spread": True},
     control_is="as many successes, spread evenly over the steps",
-    restated="2026-11-18: by a tenth of the steps, for presets of other lengths; first by step 2000, which is the same at preset standard.",
+    restated=(
+        "2026-11-18: by a tenth of the steps, for presets of other lengths; first by step 2000, which "
+        "is the same at preset standard."
+    ),
     beyond_paper=True,
     note="One readout for each number of hops, 20000 steps, 8 seeds; with the token beside it.",
 )
 def success_is_early_or_not_at_all(runs: xr.Dataset, spread: bool) -> Verdict:
-    """Of the seeds that ever learn 4 hops (in 20000 steps at preset standard), most have in a tenth of the steps.
+    """Of the seeds that ever learn 4 hops (in 20000 steps at preset standard), most have in a tenth of the
+    steps.
 
     Threshold: share above one half, because first runs succeeded within 600 steps or not in 3000."""
     when = runs.sel(form="readouts").done_at.values
@@ -181,4 +235,8 @@ def success_is_early_or_not_at_all(runs: xr.Dataset, spread: bool) -> Verdict:
         return Verdict(INCONCLUSIVE, {}, int(when.size), "no seed learned 4 hops")
     times = np.linspace(0, runs.step.values[-1], succeeded.size + 2)[1:-1] if spread else succeeded
     return share_of_seeds("share of successes by then", times <= runs.step.values[-1] / 10).also(
-        successes=float(succeeded.size), seeds=float(when.size), latest=float(succeeded.max()), successes_with_the_token=float(learned(runs.sel(form="token")).sum()))  # fmt: skip
+        successes=float(succeeded.size),
+        seeds=float(when.size),
+        latest=float(succeeded.max()),
+        successes_with_the_token=float(learned(runs.sel(form="token")).sum()),
+    )

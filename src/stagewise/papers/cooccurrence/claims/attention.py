@@ -15,25 +15,34 @@ from stagewise.papers.cooccurrence.studies import experiment, frozen_attention, 
 @claim(
     "cooccurrence.softmax_rate",
     source="Corollary F.17",
-    predicted="attention between the targets rises and to the common word falls, at a speed of order loss s0^2 / L^2, up to logarithms",
+    predicted=(
+        "attention between the targets rises and to the common word falls, at a speed of order loss "
+        "s0^2 / L^2, up to logarithms"
+    ),
     needs={"flow": wide, "exchanged": False},
     control={"exchanged": True},
     control_is="the other target and the common word exchanged",
-    note="The corollary prints s0^2 m / sqrt(m); the scores enter the softmax over sqrt(m), so 1/m as in its proof is right.",
+    note=(
+        "The corollary prints s0^2 m / sqrt(m); the scores enter the softmax over sqrt(m), so 1/m as in its "
+        "proof is right."
+    ),
 )
 def attention_moves_in_proportion_to_the_loss(flow: xr.Dataset, exchanged: bool) -> Verdict:
-    """In every positive sequence, the speed of a target's attention to the other target, and minus that to the common word,
-    over loss s0^2 / L^2.
+    """In every positive sequence, the speed of a target's attention to the other target, and minus that to
+    the common word, over loss s0^2 / L^2.
 
-    Threshold: between 0.05 and 20 at every time in most seeds, because the corollary says Theta up to logarithms."""
+    Threshold: between 0.05 and 20 at every time in most seeds, because the corollary says Theta up to
+    logarithms."""
     part, s0 = phase(flow, "2"), scales_of(flow)[0]
     unit = part.loss * s0**2 / setting(flow, "task.length") ** 2
-    target, common = (part.dattention.sel(looked_at=name, drop=True) / unit for name in ("other target", "common word"))
+    target, common = (
+        part.dattention.sel(looked_at=name, drop=True) / unit for name in ("other target", "common word")
+    )
     target, common = (common, target) if exchanged else (target, common)
     both = xr.concat([target, -common], "which")
-    return share_of_seeds("share of seeds", always(((both > 0.05) & (both < 20)).all(["which", "extreme"]))).also(
-        least=float(both.min()), largest=float(both.max())
-    )
+    return share_of_seeds(
+        "share of seeds", always(((both > 0.05) & (both < 20)).all(["which", "extreme"]))
+    ).also(least=float(both.min()), largest=float(both.max()))
 
 
 @claim(
@@ -48,7 +57,11 @@ def attention_hardly_changes(flow: xr.Dataset) -> Verdict:
     """L^2 times the largest change of any attention weight by T*.
 
     Threshold: at most 1 in the median seed, because the corollary says O(1/L^2)."""
-    return median_over_seeds("L^2 times the largest change", setting(flow, "task.length") ** 2 * at_end(flow).attention_change, at_most=1)
+    return median_over_seeds(
+        "L^2 times the largest change",
+        setting(flow, "task.length") ** 2 * at_end(flow).attention_change,
+        at_most=1,
+    )
 
 
 @claim(
@@ -60,12 +73,19 @@ def attention_hardly_changes(flow: xr.Dataset) -> Verdict:
     control_is="what the value path adds",
 )
 def attention_moves_outputs_less_and_less(flows: xr.Dataset, of: str) -> Verdict:
-    """The largest speed of an output by attention alone in Phase 2, over alpha times the mean error, shrinks with m.
+    """The largest speed of an output by attention alone in Phase 2, over alpha times the mean error, shrinks
+    with m.
 
     Threshold: a slope in log-log of at most -0.5, because the corollary says o(1) and no rate."""
     part = phase(flows, "2")
     moved = abs(part.dG_values).max("word") if of == "values" else part[of]
-    return trend("slope on m", flows, "width", (moved / (part.alpha * part.errors.sum("type"))).max("record"), at_most=-0.5)
+    return trend(
+        "slope on m",
+        flows,
+        "width",
+        (moved / (part.alpha * part.errors.sum("type"))).max("record"),
+        at_most=-0.5,
+    )
 
 
 @claim(
@@ -100,8 +120,10 @@ def _enlarges(flow: xr.Dataset, sign: float) -> Verdict:
     needs={"flow": wide, "sign": 1.0},
     control={"sign": -1.0},
     control_is="that attention makes the margin smaller",
-    note="Positive sequences always gain (cooccurrence.attn_share.positive). Sequences with one target gain a little with the 30 samples of "
-    "preset quick and lose a little with the 60 of the others, where the claim fails: all types have nearly the same margin, and the least "
+    note="Positive sequences always gain (cooccurrence.attn_share.positive). Sequences with one target gain "
+    "a little with the 30 samples of "
+    "preset quick and lose a little with the 60 of the others, where the claim fails: all types have nearly "
+    "the same margin, and the least "
     "is theirs. How little it all is, cooccurrence.attn_share.size says.",
 )
 def attention_enlarges_the_margin(flow: xr.Dataset, sign: float) -> Verdict:
@@ -120,9 +142,11 @@ def attention_enlarges_the_margin(flow: xr.Dataset, sign: float) -> Verdict:
     control_is="sequences without a target, whose random tokens are all that attention can choose between",
 )
 def attention_helps_positive_sequences(flow: xr.Dataset, type: int) -> Verdict:
-    """At T* the trained scores add more to the mean margin of positive sequences than a tenth of what they add to or take from any type.
+    """At T* the trained scores add more to the mean margin of positive sequences than a tenth of what they
+    add to or take from any type.
 
-    Threshold: in most seeds, because the scores that move are those between the targets, which only positive sequences have both."""
+    Threshold: in most seeds, because the scores that move are those between the targets, which only positive
+    sequences have both."""
     gain = at_end(flow).gain
     return share_of_seeds("share of seeds", gain.sel(type=type, drop=True) > 0.1 * abs(gain).max("type"))
 
@@ -136,7 +160,8 @@ def attention_helps_positive_sequences(flow: xr.Dataset, type: int) -> Verdict:
     control_is="that attention makes the margin smaller",
 )
 def attention_enlarges_the_margin_of_the_experiment(flow: xr.Dataset, sign: float) -> Verdict:
-    """After as much training as in the paper the margin is larger with the trained scores than with those of the start, G being the same.
+    """After as much training as in the paper the margin is larger with the trained scores than with those of
+    the start, G being the same.
 
     Threshold: in most seeds, because the paper says that attention further enlarges the margin."""
     return _enlarges(flow, sign)
@@ -149,15 +174,21 @@ def attention_enlarges_the_margin_of_the_experiment(flow: xr.Dataset, sign: floa
     needs={"flow": experiment, "frozen": frozen_attention},
     control={"flow": frozen_attention},
     control_is="attention that is not trained",
-    note="A network whose attention is not trained comes to the same loss in the same time, to a part in a thousand.",
+    note=(
+        "A network whose attention is not trained comes to the same loss in the same time, to a part in a "
+        "thousand."
+    ),
 )
 def attention_matters_for_the_margin(flow: xr.Dataset, frozen: xr.Dataset) -> Verdict:
-    """The part of the margin at T* that is due to the trained scores, and the time to T* that training attention saves.
+    """The part of the margin at T* that is due to the trained scores, and the time to T* that training
+    attention saves.
 
     Threshold: at least 1 % of either in the median seed, because less could not be seen in the figure."""
     end = at_end(flow)
     saved = 1 - end.time / at_end(frozen).time
     return all_of(
-        median_over_seeds("share of the margin", (end.margin - end.margin_unmoved) / end.margin, at_least=0.01),
+        median_over_seeds(
+            "share of the margin", (end.margin - end.margin_unmoved) / end.margin, at_least=0.01
+        ),
         median_over_seeds("time saved", saved, at_least=0.01),
     )

@@ -1,4 +1,5 @@
-"""Section 4.2 and Appendices F.1 and F.2: gradients balance themselves in Phase 2, and the loss falls like 1/t."""
+"""Section 4.2 and Appendices F.1 and F.2: gradients balance themselves in Phase 2, and the loss falls like
+1/t."""
 
 from __future__ import annotations
 
@@ -7,7 +8,20 @@ import numpy as np
 from stagewise.lab.claims import claim
 from stagewise.lab.statistics import Verdict, all_of, median_over_seeds, share_of_seeds
 from stagewise.lazy import xr
-from stagewise.papers.cooccurrence.recorded import always, at_end, change, entry, errors, in_order, lead, phase, scales_of, setting, speed, speed_of_G
+from stagewise.papers.cooccurrence.recorded import (
+    always,
+    at_end,
+    change,
+    entry,
+    errors,
+    in_order,
+    lead,
+    phase,
+    scales_of,
+    setting,
+    speed,
+    speed_of_G,
+)
 from stagewise.papers.cooccurrence.studies import experiment, natural_start, wide
 
 
@@ -48,7 +62,10 @@ def errors_of_types_2_and_3_agree(flow: xr.Dataset, pair: tuple) -> Verdict:
     needs={"flow": natural_start, "pair": (2, 3)},
     control={"pair": (1, 2)},
     control_is="types 1 and 2",
-    note="The noise of the first outputs, of order one here, sets how far types 2 and 3 part; it is forgotten in the course of Phase 2.",
+    note=(
+        "The noise of the first outputs, of order one here, sets how far types 2 and 3 part; it is "
+        "forgotten in the course of Phase 2."
+    ),
 )
 def errors_of_types_2_and_3_agree_from_a_natural_start(flow: xr.Dataset, pair: tuple) -> Verdict:
     """With c0 = 1 and m = 128, |S2 - S3| / min(S2, S3) stays small at every time of Phase 2.
@@ -61,7 +78,9 @@ def _alike(flow: xr.Dataset, pair: tuple) -> Verdict:
     part = phase(flow, "2").errors
     one, other = part.sel(type=pair[0], drop=True), part.sel(type=pair[1], drop=True)
     apart = abs(one - other) / np.minimum(one, other)
-    return median_over_seeds("largest relative difference", apart.max("record"), at_most=0.1).also(at_the_end=float(apart.isel(record=-1).median()))
+    return median_over_seeds("largest relative difference", apart.max("record"), at_most=0.1).also(
+        at_the_end=float(apart.isel(record=-1).median())
+    )
 
 
 @claim(
@@ -78,10 +97,12 @@ def differences_of_errors_stay_in_proportion(flow: xr.Dataset, sign: float) -> V
     Threshold: between 0 and 20 at every time in most seeds, because the lemma says O(1)."""
     one, two, three, four = errors(phase(flow, "2"))
     total = one + two + three + four
-    ratios = xr.concat([total / (sign * d) for d in (two + three + four - one, one - two, one - three)], "which")
-    return share_of_seeds("share of seeds bounded at all times", always(((ratios > 0) & (ratios < 20)).all("which"))).also(
-        largest=float(ratios.max())
+    ratios = xr.concat(
+        [total / (sign * d) for d in (two + three + four - one, one - two, one - three)], "which"
     )
+    return share_of_seeds(
+        "share of seeds bounded at all times", always(((ratios > 0) & (ratios < 20)).all("which"))
+    ).also(largest=float(ratios.max()))
 
 
 @claim(
@@ -125,9 +146,14 @@ def errors_within_a_type_agree(flow: xr.Dataset) -> Verdict:
 def margins_grow_alike(flow: xr.Dataset, in_phase: str) -> Verdict:
     """The largest over the least of d(y F)/dt over samples, at every time of Phase 2.
 
-    Threshold: at most 10 in the median seed, because the proof has every one of order alpha times the mean error."""
-    least, most = (phase(flow, in_phase).margin_speed.sel(extreme=name, drop=True) for name in ("least", "most"))
-    return median_over_seeds("largest ratio", (most / least.where(least > 0, 1e-12)).max("record"), at_most=10)
+    Threshold: at most 10 in the median seed, because the proof has every one of order alpha times the mean
+    error."""
+    least, most = (
+        phase(flow, in_phase).margin_speed.sel(extreme=name, drop=True) for name in ("least", "most")
+    )
+    return median_over_seeds(
+        "largest ratio", (most / least.where(least > 0, 1e-12)).max("record"), at_most=10
+    )
 
 
 @claim(
@@ -145,23 +171,28 @@ def inverse_loss_grows_linearly(flow: xr.Dataset, of: str) -> Verdict:
     part = phase(flow, "2")
     grown = {"inverse": 1 / part.loss, "logarithm": -np.log(part.loss)}[of]
     past = part.time - part.time.isel(record=0)
-    rate = ((grown - grown.isel(record=0)) / past.where(past > 0)).where(past > 0.1 * part.time.isel(record=0))
-    return median_over_seeds("largest over least slope", rate.max("record") / rate.min("record"), at_most=4).also(
-        final_slope_in_scaled_time=float((rate.isel(record=-1) / speed(flow)).median())
+    rate = ((grown - grown.isel(record=0)) / past.where(past > 0)).where(
+        past > 0.1 * part.time.isel(record=0)
     )
+    return median_over_seeds(
+        "largest over least slope", rate.max("record") / rate.min("record"), at_most=4
+    ).also(final_slope_in_scaled_time=float((rate.isel(record=-1) / speed(flow)).median()))
 
 
 @claim(
     "cooccurrence.balance.limit",
     source="beyond the paper",
-    predicted="not in the paper: -dG3/dG1 and S2/S1 tend to the max-margin direction with private random tokens",
+    predicted=(
+        "not in the paper: -dG3/dG1 and S2/S1 tend to the max-margin direction with private random tokens"
+    ),
     needs={"flow": wide, "samples": None},
     control={"samples": 6000},
     control_is="the direction for 6000 samples, where private tokens do not matter",
     beyond_paper=True,
 )
 def balance_tends_to_the_max_margin_direction(flow: xr.Dataset, samples: int | None) -> Verdict:
-    """At T* both ratios have the values of the max-margin direction in which every sequence owns its random tokens.
+    """At T* both ratios have the values of the max-margin direction in which every sequence owns its random
+    tokens.
 
     Threshold: within 3 % in the median seed, because the flow has come to a loss of 1e-3 and not further."""
     from stagewise.papers.cooccurrence.limits import margin_direction
@@ -171,22 +202,33 @@ def balance_tends_to_the_max_margin_direction(flow: xr.Dataset, samples: int | N
     moving, (one, two, _, _) = speed_of_G(end), errors(end)
     balance = -moving.isel(word=2, drop=True) / moving.isel(word=[0, 1]).mean("word")
     return all_of(
-        median_over_seeds("-dG3/dG1 over prediction, less 1", abs(balance / said["balance"] - 1), at_most=0.03),
+        median_over_seeds(
+            "-dG3/dG1 over prediction, less 1", abs(balance / said["balance"] - 1), at_most=0.03
+        ),
         median_over_seeds("S2/S1 over prediction, less 1", abs(two / one / said["errors"] - 1), at_most=0.03),
-    ).also(balance=float(balance.median()), predicted_balance=said["balance"], errors=float((two / one).median()), predicted_errors=said["errors"])
+    ).also(
+        balance=float(balance.median()),
+        predicted_balance=said["balance"],
+        errors=float((two / one).median()),
+        predicted_errors=said["errors"],
+    )
 
 
 @claim(
     "cooccurrence.limit7",
     source="beyond the paper",
-    predicted="not in the paper: seven numbers predict T*, the balance and the changes of the scores with no fitted constant",
+    predicted=(
+        "not in the paper: seven numbers predict T*, the balance and the changes of the scores with no "
+        "fitted constant"
+    ),
     needs={"flow": wide, "samples": None},
     control={"samples": 6000},
     control_is="the model of 6000 samples",
     beyond_paper=True,
 )
 def seven_numbers_predict_the_flow(flow: xr.Dataset, samples: int | None) -> Verdict:
-    """Scaled time of Phase 1 and 2 together, -dG3/dG1, and the changes of S12 and S31 at T*, beside the seven-number model.
+    """Scaled time of Phase 1 and 2 together, -dG3/dG1, and the changes of S12 and S31 at T*, beside the
+    seven-number model.
 
     Threshold: within 15 % in the median seed, because the model leaves out the noise of the start."""
     from stagewise.papers.cooccurrence.limits import seven_numbers
@@ -203,5 +245,8 @@ def seven_numbers_predict_the_flow(flow: xr.Dataset, samples: int | None) -> Ver
         "c31": (entry(moved, 3, 1) + entry(moved, 3, 2)) / (2 * unit),
     }
     return all_of(
-        *(median_over_seeds(f"{name} over prediction, less 1", abs(value / said[name] - 1), at_most=0.15) for name, value in measured.items())
+        *(
+            median_over_seeds(f"{name} over prediction, less 1", abs(value / said[name] - 1), at_most=0.15)
+            for name, value in measured.items()
+        )
     )

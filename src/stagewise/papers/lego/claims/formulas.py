@@ -16,7 +16,9 @@ from stagewise.papers.lego.tensor_power import hitting_time, loser, race
 
 def formulas_agree(run: xr.Dataset, names: tuple[str, ...]) -> Verdict:
     worst = {name: float(run[name].max()) for name in names}
-    return all_of(*(exactly(f"relative difference, {name}", value, at_most=1e-5) for name, value in worst.items()))
+    return all_of(
+        *(exactly(f"relative difference, {name}", value, at_most=1e-5) for name, value in worst.items())
+    )
 
 
 @claim(
@@ -28,7 +30,8 @@ def formulas_agree(run: xr.Dataset, names: tuple[str, ...]) -> Verdict:
     control_is="the lemma with all logits equal",
 )
 def slot_4_gradients(run: xr.Dataset, formulas: tuple[str, ...]) -> Verdict:
-    """The gradient of slot 4's loss of length 1 is what the formulas say, at random weights, over all sentences; and our closed form of slot 4 moves by it.
+    """The gradient of slot 4's loss of length 1 is what the formulas say, at random weights, over all
+    sentences; and our closed form of slot 4 moves by it.
 
     Threshold: relative difference to automatic differentiation below 1e-5, because it is an identity."""
     return formulas_agree(run, formulas)
@@ -43,7 +46,8 @@ def slot_4_gradients(run: xr.Dataset, formulas: tuple[str, ...]) -> Verdict:
     control_is="the first of the two expectations alone",
 )
 def slot_5_gradients(run: xr.Dataset, formulas: tuple[str, ...]) -> Verdict:
-    """The gradient of slot 5's loss of length 1 is the difference of two expectations; and our closed stage 1 moves by it.
+    """The gradient of slot 5's loss of length 1 is the difference of two expectations; and our closed stage 1
+    moves by it.
 
     Threshold: relative difference to automatic differentiation below 1e-5, because it is an identity."""
     return formulas_agree(run, formulas)
@@ -58,7 +62,8 @@ def slot_5_gradients(run: xr.Dataset, formulas: tuple[str, ...]) -> Verdict:
     control_is="Xi not centred",
 )
 def attention_gradients(run: xr.Dataset, formulas: tuple[str, ...]) -> Verdict:
-    """The gradient of Q is the covariance of Xi with attention; four numbers move by it when Q has one diagonal and one off-diagonal.
+    """The gradient of Q is the covariance of Xi with attention; four numbers move by it when Q has one
+    diagonal and one off-diagonal.
 
     Threshold: relative difference to automatic differentiation below 1e-5, because it is an identity."""
     return formulas_agree(run, formulas)
@@ -67,13 +72,17 @@ def attention_gradients(run: xr.Dataset, formulas: tuple[str, ...]) -> Verdict:
 @claim(
     "lego.init",
     source="Facts B.3 and B.4",
-    predicted="at the start every activation is positive and near mu, weights are O(sigma0 sqrt(log d)), features differ by sigma0/(n^4 m^2 log d)",
+    predicted=(
+        "at the start every activation is positive and near mu, weights are O(sigma0 sqrt(log d)), "
+        "features differ by sigma0/(n^4 m^2 log d)"
+    ),
     needs={"bias": 1.0},
     control={"bias": 0.0},
     control_is="no bias",
 )
 def start_is_regular(bias: float) -> Verdict:
-    """For C4 with 8 neurons and d from 256 to 10^6: activations are positive, weights within 4 sigma0 sqrt(log d), and the V_psi of Sigma* are apart.
+    """For C4 with 8 neurons and d from 256 to 10^6: activations are positive, weights within 4 sigma0
+    sqrt(log d), and the V_psi of Sigma* are apart.
 
     Threshold: in 95 % of 200 draws of every size, because the facts hold with high probability."""
     from stagewise.tasks.groups import Action
@@ -86,8 +95,16 @@ def start_is_regular(bias: float) -> Verdict:
         small = np.abs(V).max((1, 2, 3)) <= 4 * spread * np.sqrt(np.log(vocabulary))
         least = spread / (4**4 * neurons**2 * np.log(vocabulary))
         sums = half_sums(V, action)
-        apart = np.array([np.diff(np.sort([one[jry] for jry in in_order(one)])).min() >= least for one in sums])
-        verdicts.append(share_of_seeds(f"share of draws, d = {vocabulary:g}", (seen > 0).all((1, 2, 3, 4)) & small & apart, more_than=0.95))
+        apart = np.array(
+            [np.diff(np.sort([one[jry] for jry in in_order(one)])).min() >= least for one in sums]
+        )
+        verdicts.append(
+            share_of_seeds(
+                f"share of draws, d = {vocabulary:g}",
+                (seen > 0).all((1, 2, 3, 4)) & small & apart,
+                more_than=0.95,
+            )
+        )
     return all_of(*verdicts)
 
 
@@ -108,15 +125,19 @@ def probabilities(run: xr.Dataset) -> tuple[np.ndarray, np.ndarray, float]:
 @claim(
     "lego.lambda",
     source="Fact B.2",
-    predicted="1 - logit >= lambda = (d-1)/(d-1+e^B) always; a wrong logit is at least 1/((1+o(1)) d + n e^B)",
+    predicted=(
+        "1 - logit >= lambda = (d-1)/(d-1+e^B) always; a wrong logit is at least 1/((1+o(1)) d + n e^B)"
+    ),
     needs={"run": cyclic, "bound": 1.0},
     control={"bound": 2.0},
     control_is="a bound twice as high",
 )
 def logits_are_bounded(run: xr.Dataset, bound: float) -> Verdict:
-    """Along stage 1 no class is more certain than 1 - lambda, nor less likely than one over its most crowded normaliser.
+    """Along stage 1 no class is more certain than 1 - lambda, nor less likely than one over its most crowded
+    normaliser.
 
-    Threshold: at every record of every seed, because clipping makes it an inequality; 2 stands for the 1 + o(1)."""
+    Threshold: at every record of every seed, because clipping makes it an inequality; 2 stands for the 1 +
+    o(1)."""
     found, _, least = probabilities(run)
     vocabulary, top = setting(run, "vocabulary"), top_of(run)
     floor = 1 / (2 * vocabulary + found.shape[2] * np.exp(top))
@@ -142,23 +163,32 @@ def logits_at_the_end(run: xr.Dataset, record: int) -> Verdict:
     d = setting(run, "vocabulary")
     lacks = np.where(right, 1 - found, 0)[:, record].max((1, 2, 3)) / least
     wrong = np.where(right, 0, found)[:, record].max((1, 2, 3)) * d / least
-    return share_of_seeds("share of seeds", (lacks <= 3) & (wrong <= 3)).also(median_lack_over_lambda=np.median(lacks), median_wrong_over_lambda_d=np.median(wrong))
+    return share_of_seeds("share of seeds", (lacks <= 3) & (wrong <= 3)).also(
+        median_lack_over_lambda=np.median(lacks), median_wrong_over_lambda_d=np.median(wrong)
+    )
 
 
 @claim(
     "lego.tpm",
     source="Lemmas B.12 and B.13, Corollary B.1",
-    predicted="whoever is ahead by a little wins all: when x arrives, y is still O(y0); x takes 1/((q-2) x0^(q-2))",
+    predicted=(
+        "whoever is ahead by a little wins all: when x arrives, y is still O(y0); x takes 1/((q-2) x0^(q-2))"
+    ),
     needs={"ratio": 1.2},
     control={"ratio": 1.0},
     control_is="no head start",
-    note="With noise, E(xi + x)^(q-1) grows faster at first; the lemma's condition mu >> sigma keeps the ratio.",
+    note=(
+        "With noise, E(xi + x)^(q-1) grows faster at first; the lemma's condition mu >> sigma keeps the "
+        "ratio."
+    ),
 )
 def the_first_wins_all(ratio: float) -> Verdict:
-    """For q = 8, 16, 32 and S = 1, 1.5, 2, with x0 = 0.1 ahead by `ratio` S^(1/(q-2)): y stays below 2 y0 until x reaches 1, with noise a
-    tenth of y0 as well, follows the flow's closed form, and x arrives when the closed form says.
+    """For q = 8, 16, 32 and S = 1, 1.5, 2, with x0 = 0.1 ahead by `ratio` S^(1/(q-2)): y stays below 2 y0
+    until x reaches 1, with noise a tenth of y0 as well, follows the flow's closed form, and x arrives when
+    the closed form says.
 
-    Threshold: y at most 2 y0 in every case, hitting times within 10 % and y within 1 % of the flow's for a small rate, because these are the statements."""
+    Threshold: y at most 2 y0 in every case, hitting times within 10 % and y within 1 % of the flow's for a
+    small rate, because these are the statements."""
     growth, late, off = [], [], []
     for q in (8, 16, 32):
         for S in (1.0, 1.5, 2.0):

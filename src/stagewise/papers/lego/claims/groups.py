@@ -16,13 +16,16 @@ SYMMETRIC = ("S3", "S4", "S5")
 @claim(
     "lego.data.valid",
     source="Definition 2.2, Assumption 3.2",
-    predicted="every sentence is valid: variables differ, and each value is its action's image of the one before",
+    predicted=(
+        "every sentence is valid: variables differ, and each value is its action's image of the one before"
+    ),
     needs={"shifted": 0},
     control={"shifted": 1},
     control_is="actions read one place too late",
 )
 def sentences_are_valid(shifted: int) -> Verdict:
-    """Drawn sentences of lengths 5 and 63 over 64 variables name every variable once and follow their actions.
+    """Drawn sentences of lengths 5 and 63 over 64 variables name every variable once and follow their
+    actions.
 
     Threshold: without exception in 256 sentences of each length, because validity is a definition."""
     import jax
@@ -33,7 +36,11 @@ def sentences_are_valid(shifted: int) -> Verdict:
     for length in (5, 63):
         task = Lego(Action("S4"), variables=64)
         drawn = task.sample(jax.random.key(length), 256, length)
-        variables, actions, values = np.asarray(drawn.variables), np.roll(drawn.actions, shifted, axis=1), np.asarray(drawn.values)
+        variables, actions, values = (
+            np.asarray(drawn.variables),
+            np.roll(drawn.actions, shifted, axis=1),
+            np.asarray(drawn.values),
+        )
         repeated = np.array([len(set(row)) < length + 1 for row in variables])
         wrong = (task.action.maps()[actions, values[:, :-1]] != values[:, 1:]).any(1)
         broken += int((repeated | wrong).sum())
@@ -44,13 +51,16 @@ def sentences_are_valid(shifted: int) -> Verdict:
 @claim(
     "lego.fiber",
     source="Fact C.1, Definition 6.3, Assumption 4.1",
-    predicted="fibres have |G|/|Y| actions and are left cosets of stabilisers; C_n is simply transitive, S_n is not",
+    predicted=(
+        "fibres have |G|/|Y| actions and are left cosets of stabilisers; C_n is simply transitive, S_n is not"
+    ),
     needs={"simply": CYCLIC, "not_simply": SYMMETRIC},
     control={"not_simply": ("C6",)},
     control_is="C6 taken for a symmetric group",
 )
 def fibres_are_cosets(simply: tuple[str, ...], not_simply: tuple[str, ...]) -> Verdict:
-    """Every fibre of C3 to C8 and S3 to S5 has |G|/|Y| elements and is a left coset of a stabiliser; the former are simply transitive only.
+    """Every fibre of C3 to C8 and S3 to S5 has |G|/|Y| elements and is a left coset of a stabiliser; the
+    former are simply transitive only.
 
     Threshold: without exception, because it is a theorem."""
     wrong = 0
@@ -63,8 +73,13 @@ def fibres_are_cosets(simply: tuple[str, ...], not_simply: tuple[str, ...]) -> V
             for j in range(table.shape[1]):
                 members = np.flatnonzero(there[j, y])
                 wrong += set(acting.products[members[0], stabiliser]) != set(members)
-    told = [Action(name).simply_transitive for name in simply] + [not Action(name).simply_transitive for name in not_simply]
-    return all_of(exactly("fibres that are no cosets", wrong, at_most=0), exactly("share of groups told apart", np.mean(told), at_least=1))
+    told = [Action(name).simply_transitive for name in simply] + [
+        not Action(name).simply_transitive for name in not_simply
+    ]
+    return all_of(
+        exactly("fibres that are no cosets", wrong, at_most=0),
+        exactly("share of groups told apart", np.mean(told), at_least=1),
+    )
 
 
 @claim(
@@ -74,7 +89,10 @@ def fibres_are_cosets(simply: tuple[str, ...], not_simply: tuple[str, ...]) -> V
     needs={"unsolvable": "S5"},
     control={"unsolvable": "S4"},
     control_is="S4, which is solvable",
-    note="A proxy: the hypothesis of the theorem is computed, completeness itself cannot be. The series of S5 ends at A5, which is perfect.",
+    note=(
+        "A proxy: the hypothesis of the theorem is computed, completeness itself cannot be. The series of "
+        "S5 ends at A5, which is perfect."
+    ),
 )
 def s5_is_not_solvable(unsolvable: str) -> Verdict:
     """The derived series of C6, S3 and S4 ends at 1, that of S5 at A5.
@@ -83,23 +101,29 @@ def s5_is_not_solvable(unsolvable: str) -> Verdict:
     ends = {name: group(name).derived_series()[-1] for name in ("C6", "S3", "S4")}
     return all_of(
         exactly("where the series of C6, S3 and S4 end, at most", max(ends.values()), at_most=1),
-        exactly("where that of the other ends", group(unsolvable).derived_series()[-1], at_least=60, at_most=60),
+        exactly(
+            "where that of the other ends", group(unsolvable).derived_series()[-1], at_least=60, at_most=60
+        ),
     )
 
 
 @claim(
     "lego.distract",
     source="Section 5",
-    predicted="a clause with another action of the same image still gives the right answer; such clauses are as frequent in C_n as in S_n",
+    predicted=(
+        "a clause with another action of the same image still gives the right answer; such clauses are "
+        "as frequent in C_n as in S_n"
+    ),
     needs={"same_image": True},
     control={"same_image": False},
     control_is="actions with another image",
-    note="The paper says that symmetric groups have more distractors. Per clause the share of actions with the right image is 1/n for C_n and S_n alike; "
+    note="The paper says that symmetric groups have more distractors. Per clause the share of actions with "
+    "the right image is 1/n for C_n and S_n alike; "
     "what differs is that in S_n they are different tokens that share one neuron.",
 )
 def distractors_answer_alike(same_image: bool) -> Verdict:
-    """With an ideal perceptron, reading any action of the same image instead of the right one gives the right answer; the share of actions
-    with the same image is 1/|Y| for C6 and S5.
+    """With an ideal perceptron, reading any action of the same image instead of the right one gives the right
+    answer; the share of actions with the same image is 1/|Y| for C6 and S5.
 
     Threshold: without exception, because it is arithmetic on the ideal weights."""
     shares, right = {}, []
@@ -112,8 +136,15 @@ def distractors_answer_alike(same_image: bool) -> Verdict:
             seen = (features[..., :actions] + features[..., actions + y][..., None]) / 2  # [j, neuron, read]
             found = outputs(np.moveaxis(seen, -1, 0), numbers)  # [read, j]
             same = table[:, y][:, None] == table[:, y][None, :]  # [true, read]
-            right.append((found.argmax(1)[None, :] == table[:, y][:, None])[same if same_image else ~same].mean())
+            right.append(
+                (found.argmax(1)[None, :] == table[:, y][:, None])[same if same_image else ~same].mean()
+            )
     return all_of(
         exactly("share of right answers from distractors", np.mean(right), at_least=1),
-        exactly("share of actions with the same image, times |Y|, C6 over S5", shares["C6"] * 6 / (shares["S5"] * 5), at_least=1 - 1e-12, at_most=1 + 1e-12),
+        exactly(
+            "share of actions with the same image, times |Y|, C6 over S5",
+            shares["C6"] * 6 / (shares["S5"] * 5),
+            at_least=1 - 1e-12,
+            at_most=1 + 1e-12,
+        ),
     )

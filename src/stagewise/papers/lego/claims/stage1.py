@@ -6,12 +6,28 @@ import numpy as np
 
 from stagewise.lab.claims import claim
 from stagewise.lab.settings import setting
-from stagewise.lab.statistics import HOLDS, INCONCLUSIVE, Verdict, all_of, median_over_seeds, share_of_seeds, slope
+from stagewise.lab.statistics import (
+    HOLDS,
+    INCONCLUSIVE,
+    Verdict,
+    all_of,
+    median_over_seeds,
+    share_of_seeds,
+    slope,
+)
 from stagewise.lab.study import Later
 from stagewise.lazy import xr
-from stagewise.papers.lego.recorded import action_of, arrivals, by_role, half_sums, in_order, top_of, winners
-from stagewise.papers.lego.studies.theory import copied_sizes, copying, cyclic, powers, skewed, symmetric, two_values
 from stagewise.papers.lego.closed import balance, least_loss
+from stagewise.papers.lego.recorded import action_of, arrivals, by_role, half_sums, in_order, top_of, winners
+from stagewise.papers.lego.studies.theory import (
+    copied_sizes,
+    copying,
+    cyclic,
+    powers,
+    skewed,
+    symmetric,
+    two_values,
+)
 from stagewise.tasks.groups import fibres
 
 blunt = cyclic.but(q=4)
@@ -32,14 +48,19 @@ def final(run: xr.Dataset) -> np.ndarray:
     control_is="the start",
 )
 def one_step_is_learned(cyclic: xr.Dataset, symmetric: xr.Dataset, record: int) -> Verdict:
-    """After stage 1 every pair of action and value is answered right, with a loss of at most 1.3 times the least that clipping allows.
+    """After stage 1 every pair of action and value is answered right, with a loss of at most 1.3 times the
+    least that clipping allows.
 
     Threshold: in most seeds of both groups, because the theorems say with high probability."""
     verdicts = []
     for name, run in (("cyclic", cyclic), ("symmetric", symmetric)):
         least = least_loss(setting(run, "vocabulary"), top_of(run))
         at = run.isel(record=record)
-        verdicts.append(share_of_seeds(f"share of seeds, {name}", (at.loss <= 1.3 * least) & (at.accuracy == 1)).also(**{f"median_loss_{name}": float(at.loss.median() / least)}))
+        verdicts.append(
+            share_of_seeds(f"share of seeds, {name}", (at.loss <= 1.3 * least) & (at.accuracy == 1)).also(
+                **{f"median_loss_{name}": float(at.loss.median() / least)}
+            )
+        )
     return all_of(*verdicts)
 
 
@@ -54,7 +75,8 @@ def one_step_is_learned(cyclic: xr.Dataset, symmetric: xr.Dataset, record: int) 
 def one_neuron_a_feature(run: xr.Dataset) -> Verdict:
     """For C_n the winning neuron's V_psi is above 0.8 B and the runner-up's below 0.1 B.
 
-    Threshold: for 90 % of features, in most seeds, because the theorem says it of all with high probability."""
+    Threshold: for 90 % of features, in most seeds, because the theorem says it of all with high
+    probability."""
     ordered = np.sort(final(run), axis=2)
     good = ((ordered[:, :, -1] > 0.8) & (ordered[:, :, -2] < 0.1)).mean((1, 2))
     return share_of_seeds("share of seeds", good >= 0.9).also(median_share_of_features=np.median(good))
@@ -74,7 +96,9 @@ def values_take_different_neurons(run: xr.Dataset) -> Verdict:
     Threshold: for 95 % of classes, in most seeds, because the curriculum gives each its own."""
     chosen = winners(final(run))  # [seed, j, y]
     different = np.array([[len(set(row)) == len(row) for row in seed] for seed in chosen]).mean(1)
-    return share_of_seeds("share of seeds", different >= 0.95).also(median_share_of_classes=np.median(different))
+    return share_of_seeds("share of seeds", different >= 0.95).also(
+        median_share_of_classes=np.median(different)
+    )
 
 
 @claim(
@@ -88,16 +112,19 @@ def values_take_different_neurons(run: xr.Dataset) -> Verdict:
 def the_start_sets_the_order(run: xr.Dataset) -> Verdict:
     """Winning neurons are those of Sigma*, taken by size at the start, and larger starts arrive earlier.
 
-    Threshold: 80 % of winners, and Spearman's correlation of start with (minus) arrival above 0.7, in the median, because chance is 1/m and 0."""
+    Threshold: 80 % of winners, and Spearman's correlation of start with (minus) arrival above 0.7, in the
+    median, because chance is 1/m and 0."""
     from scipy.stats import spearmanr
 
-    action, first = action_of(run), half_sums(run.V.values[:, 0], action_of(run))
+    first = half_sums(run.V.values[:, 0], action_of(run))
     chosen, when = winners(final(run)), arrivals(run, 0.5)
     matched, correlated = [], []
     for seed in range(len(first)):
         order = in_order(first[seed])
         matched.append(np.mean([chosen[seed, j, y] == r for j, r, y in order]))
-        pairs = [(first[seed, j, r, y], when[seed, j, y]) for j, r, y in order if np.isfinite(when[seed, j, y])]
+        pairs = [
+            (first[seed, j, r, y], when[seed, j, y]) for j, r, y in order if np.isfinite(when[seed, j, y])
+        ]
         correlated.append(-spearmanr(*zip(*pairs)).statistic if len(pairs) > 2 else 0.0)
     return all_of(
         median_over_seeds("share of winners in Sigma*", matched, at_least=0.8),
@@ -112,7 +139,10 @@ def the_start_sets_the_order(run: xr.Dataset) -> Verdict:
     needs={"runs": powers, "reversed_powers": False},
     control={"reversed_powers": True},
     control_is="the powers in reverse order",
-    note="A feature's time of learning is from a tenth to nine tenths of B; the paper's own marks need d far beyond reach.",
+    note=(
+        "A feature's time of learning is from a tenth to nine tenths of B; the paper's own marks need d far "
+        "beyond reach."
+    ),
 )
 def features_take_turns(runs: xr.Dataset, reversed_powers: bool) -> Verdict:
     """The share of pairs of features whose times of learning do not overlap grows with q.
@@ -136,13 +166,19 @@ def features_take_turns(runs: xr.Dataset, reversed_powers: bool) -> Verdict:
 def roles(run: xr.Dataset) -> dict[str, np.ndarray]:
     """What winners give at the end, over B, by role: [seed, …]."""
     found = by_role(run.V.values[:, -1], action_of(run))
-    return {role: found[role] / top_of(run) for role in ("action", "value", "other_action", "other_value", "mixed")}
+    return {
+        role: found[role] / top_of(run)
+        for role in ("action", "value", "other_action", "other_value", "mixed")
+    }
 
 
 def within(name: str, values: np.ndarray, low: float, high: float) -> Verdict:
     """All values of a seed between two bounds, in most seeds; and how far they range in the median."""
     inside = ((values >= low) & (values <= high)).all(1)
-    shown = {f"{name}_least".replace(" ", "_"): np.median(values.min(1)), f"{name}_most".replace(" ", "_"): np.median(values.max(1))}
+    shown = {
+        f"{name}_least".replace(" ", "_"): np.median(values.min(1)),
+        f"{name}_most".replace(" ", "_"): np.median(values.max(1)),
+    }
     return share_of_seeds(f"share of seeds, {name}", inside).also(**shown)
 
 
@@ -155,14 +191,19 @@ def within(name: str, values: np.ndarray, low: float, high: float) -> Verdict:
     control_is=BLUNT,
 )
 def cyclic_features_are_balanced(run: xr.Dataset) -> Verdict:
-    """For C_n, all winners' weights are within 10 % of (+B, +B, -B, -B), and mixed half sums are below 0.15 B.
+    """For C_n, all winners' weights are within 10 % of (+B, +B, -B, -B), and mixed half sums are below 0.15
+    B.
 
-    Threshold: all features of a seed, in most seeds, because the equation is for every feature; 10 % and 0.15 stand for its o(1)."""
+    Threshold: all features of a seed, in most seeds, because the equation is for every feature; 10 % and 0.15
+    stand for its o(1)."""
     found = roles(run)
     return all_of(
-        within("action", found["action"], 0.9, 1.1), within("value", found["value"], 0.9, 1.1), within("other action", found["other_action"], -1.1, -0.9),
-        within("other value", found["other_value"], -1.1, -0.9), within("mixed", found["mixed"], -0.15, 0.15),
-    )  # fmt: skip
+        within("action", found["action"], 0.9, 1.1),
+        within("value", found["value"], 0.9, 1.1),
+        within("other action", found["other_action"], -1.1, -0.9),
+        within("other value", found["other_value"], -1.1, -0.9),
+        within("mixed", found["mixed"], -0.15, 0.15),
+    )
 
 
 @claim(
@@ -177,23 +218,35 @@ def action_and_value_get_the_same(run: xr.Dataset) -> Verdict:
     """V(g) / V(y) is 1 within 5 % for winners.
 
     Threshold: all features of a seed, in most seeds, because the lemma says equal."""
-    return within("V(g) over V(y)", by_role(run.V.values[:, -1], action_of(run))["action_over_value"], 0.95, 1.05)
+    return within(
+        "V(g) over V(y)", by_role(run.V.values[:, -1], action_of(run))["action_over_value"], 0.95, 1.05
+    )
 
 
 @claim(
     "lego.eq18",
     source="Equation 18, Theorem C.1 (C)",
-    predicted="for S_n a winner gives its actions C_alpha times what it gives its value, and the others the negatives",
+    predicted=(
+        "for S_n a winner gives its actions C_alpha times what it gives its value, and the others the "
+        "negatives"
+    ),
     needs={"run": symmetric, "equal": False},
     control={"equal": True},
     control_is="the ratio of simply transitive groups, 1, in place of C_alpha",
-    note="(18b) prints V(g') with a plus sign; with it mixed sums could not cancel. 2B and 2B/n of (18a) are leading orders; C_alpha is exact.",
+    note=(
+        "(18b) prints V(g') with a plus sign; with it mixed sums could not cancel. 2B and 2B/n of (18a) are "
+        "leading orders; C_alpha is exact."
+    ),
 )
 def symmetric_features_are_weighted(run: xr.Dataset, equal: bool) -> Verdict:
     """For S_n, V(g)/V(y) is within 10 % of C_alpha, V(y') of -V(g), V(g') of -V(y).
 
-    Threshold: all features of a seed, in most seeds, because the theorem has an equality up to o(1) for every feature."""
-    found, expected = by_role(run.V.values[:, -1], action_of(run)), 1.0 if equal else balance(action_of(run).maps())
+    Threshold: all features of a seed, in most seeds, because the theorem has an equality up to o(1) for every
+    feature."""
+    found, expected = (
+        by_role(run.V.values[:, -1], action_of(run)),
+        1.0 if equal else balance(action_of(run).maps()),
+    )
     return all_of(
         within("V(g) over V(y) and C_alpha", found["action_over_value"] / expected, 0.9, 1.1),
         within("-V(y') over V(g)", -found["other_value_over_action"], 0.9, 1.1),
@@ -219,9 +272,17 @@ def one_neuron_a_fibre(run: xr.Dataset, only_winner: bool) -> Verdict:
     there, good = fibres(action.maps()), []
     for seed in range(len(V)):
         cells = [(j, y) for j in range(action.values) for y in range(action.values)]
-        least = [min((V[seed, j, chosen[seed, j, y], g] + V[seed, j, chosen[seed, j, y], action.actions + y]) / 2 for g in np.flatnonzero(there[j, y])) for j, y in cells]
+        least = [
+            min(
+                (V[seed, j, chosen[seed, j, y], g] + V[seed, j, chosen[seed, j, y], action.actions + y]) / 2
+                for g in np.flatnonzero(there[j, y])
+            )
+            for j, y in cells
+        ]
         good.append(np.mean(np.array(least) > 0.8))
-    return share_of_seeds("share of seeds", np.array(good) >= 0.9).also(median_share_of_fibres=np.median(good))
+    return share_of_seeds("share of seeds", np.array(good) >= 0.9).also(
+        median_share_of_fibres=np.median(good)
+    )
 
 
 @claim(
@@ -240,9 +301,19 @@ def confounders_rise_and_cancel(cyclic: xr.Dataset, symmetric: xr.Dataset) -> Ve
     for name, run in (("cyclic", cyclic), ("symmetric", symmetric)):
         action = action_of(run)
         chosen = winners(half_sums(run.V.values[:, -1], action))
-        largest = np.stack([by_role(run.V.values[:, record], action, chosen)["mixed"].max(1) for record in range(run.sizes["record"])], 1) / top_of(run)
+        largest = np.stack(
+            [
+                by_role(run.V.values[:, record], action, chosen)["mixed"].max(1)
+                for record in range(run.sizes["record"])
+            ],
+            1,
+        ) / top_of(run)
         peak, last = largest.max(1), largest[:, -1]
-        verdicts.append(share_of_seeds(f"share of seeds, {name}", (last <= 0.15) & (last < 0.5 * peak)).also(**{f"peak_{name}": np.median(peak), f"end_{name}": np.median(last)}))
+        verdicts.append(
+            share_of_seeds(f"share of seeds, {name}", (last <= 0.15) & (last < 0.5 * peak)).also(
+                **{f"peak_{name}": np.median(peak), f"end_{name}": np.median(last)}
+            )
+        )
     return all_of(*verdicts)
 
 
@@ -255,10 +326,15 @@ def confounders_rise_and_cancel(cyclic: xr.Dataset, symmetric: xr.Dataset) -> Ve
     control_is=BLUNT,
 )
 def parity_is_a_special_case(run: xr.Dataset) -> Verdict:
-    """For C2 stage 1 ends at the features of equation 17, with one neuron a feature, and action and value get the same.
+    """For C2 stage 1 ends at the features of equation 17, with one neuron a feature, and action and value get
+    the same.
 
     Threshold: as for lego.eq17, lego.eq17e and lego.s1.sparse, because it is the same theorem."""
-    return all_of(cyclic_features_are_balanced.judge(run), action_and_value_get_the_same.judge(run), one_neuron_a_feature.judge(run))
+    return all_of(
+        cyclic_features_are_balanced.judge(run),
+        action_and_value_get_the_same.judge(run),
+        one_neuron_a_feature.judge(run),
+    )
 
 
 @claim(
@@ -268,21 +344,32 @@ def parity_is_a_special_case(run: xr.Dataset) -> Verdict:
     needs={"run": Later(skewed)},
     control={"run": Later(blunt)},
     control_is=BLUNT,
-    note="The Gram matrix has condition number 2; features are V = W M and move by the gradient turned with it. Half of a feature then rises with its neighbour, "
-    "wrong outputs pass the clip, where no gradient reaches them, and the flow gets stiff: most seeds do not end within the solver's steps.",
+    note="The Gram matrix has condition number 2; features are V = W M and move by the gradient turned with "
+    "it. Half of a feature then rises with its neighbour, "
+    "wrong outputs pass the clip, where no gradient reaches them, and the flow gets stiff: most seeds do not "
+    "end within the solver's steps.",
 )
 def embeddings_need_not_be_orthonormal(run: xr.Dataset) -> Verdict:
     """With such an embedding stage 1 still solves one step, and one neuron carries each feature.
 
-    Threshold: as for lego.s1.onestep and lego.s1.sparse, because the remark says that results are not affected."""
+    Threshold: as for lego.s1.onestep and lego.s1.sparse, because the remark says that results are not
+    affected."""
     least = least_loss(setting(run, "vocabulary"), top_of(run))
     from stagewise.training.stages import GAVE_UP
 
     at = run.isel(record=-1)
-    verdict = all_of(share_of_seeds("share of seeds that solve it", (at.loss <= 1.3 * least) & (at.accuracy == 1)), one_neuron_a_feature.judge(run))
+    verdict = all_of(
+        share_of_seeds("share of seeds that solve it", (at.loss <= 1.3 * least) & (at.accuracy == 1)),
+        one_neuron_a_feature.judge(run),
+    )
     stuck = int((run.outcome == GAVE_UP).sum())
     if stuck and verdict.outcome != HOLDS:
-        return Verdict(INCONCLUSIVE, verdict.measured, verdict.seeds, f"the solver gave up in {stuck} of {verdict.seeds} seeds before the end")
+        return Verdict(
+            INCONCLUSIVE,
+            verdict.measured,
+            verdict.seeds,
+            f"the solver gave up in {stuck} of {verdict.seeds} seeds before the end",
+        )
     return verdict
 
 
@@ -295,21 +382,26 @@ def embeddings_need_not_be_orthonormal(run: xr.Dataset) -> Verdict:
     control_is="the start",
 )
 def variables_are_copied(run: xr.Dataset, record: int) -> Verdict:
-    """After stage 1 slot 4 is right, every variable's diagonal weight is ten times any other weight of slot 1, it grew monotonically, and weights on actions
-    and values are below 1/|G| and 1/|Y| of it.
+    """After stage 1 slot 4 is right, every variable's diagonal weight is ten times any other weight of slot
+    1, it grew monotonically, and weights on actions and values are below 1/|G| and 1/|Y| of it.
 
-    Threshold: accuracy above 0.99, a factor of 10, 99 % of records without a fall, and 1 for the constants, in most seeds, because off-diagonal weights are
-    O(diagonal/d) and those on actions and values O(1/|G|) and O(1/|Y|) of it."""
+    Threshold: accuracy above 0.99, a factor of 10, 99 % of records without a fall, and 1 for the constants,
+    in most seeds, because off-diagonal weights are O(diagonal/d) and those on actions and values O(1/|G|) and
+    O(1/|Y|) of it."""
     at = run.isel(record=record)
     ratio = at.diagonal.min("variable") / at.off_diagonal
     grows = (np.diff(run.diagonal.values, axis=1) >= -1e-9).mean((1, 2))
     action = action_of(run)
     by_action, by_value = (at[name] / at.diagonal.min("variable") for name in ("by_action", "by_value"))
     small = (by_action <= 1 / action.actions) & (by_value <= 1 / action.values)
-    return share_of_seeds("share of seeds", (at.accuracy > 0.99) & (ratio > 10) & (grows >= 0.99) & small).also(
-        median_ratio=float(ratio.median()), action_over_diagonal=float(by_action.median()), value_over_diagonal=float(by_value.median()),
+    return share_of_seeds(
+        "share of seeds", (at.accuracy > 0.99) & (ratio > 10) & (grows >= 0.99) & small
+    ).also(
+        median_ratio=float(ratio.median()),
+        action_over_diagonal=float(by_action.median()),
+        value_over_diagonal=float(by_value.median()),
         median_share_of_growing_records=np.median(grows),
-    )  # fmt: skip
+    )
 
 
 @claim(
@@ -324,10 +416,15 @@ def variables_are_copied(run: xr.Dataset, record: int) -> Verdict:
 def the_diagonal_is_log_d(runs: xr.Dataset, record: int) -> Verdict:
     """The active diagonal mass of a variable grows like log d.
 
-    Threshold: the log-log slope of mass on log d between 0.5 and 1.5, because the lemmas bound it from both sides by log d up to constants and powers of log log d."""
+    Threshold: the log-log slope of mass on log d between 0.5 and 1.5, because the lemmas bound it from both
+    sides by log d up to constants and powers of log log d."""
     action = action_of(runs)
     size = runs["variables"].values + action.actions + action.values + 1.0
     mass = runs.active.isel(record=record).mean("variable", skipna=True).transpose("seed", "variables").values
-    return slope("slope of log mass on log log d", np.log(np.log(size)), np.log(np.maximum(mass, 1e-3)), at_least=0.5, at_most=1.5).also(
-        **{f"mass_at_d_{int(d)}": np.median(mass[:, i]) for i, d in enumerate(size)}
-    )
+    return slope(
+        "slope of log mass on log log d",
+        np.log(np.log(size)),
+        np.log(np.maximum(mass, 1e-3)),
+        at_least=0.5,
+        at_most=1.5,
+    ).also(**{f"mass_at_d_{int(d)}": np.median(mass[:, i]) for i, d in enumerate(size)})

@@ -10,15 +10,21 @@ from stagewise.lab.claims import claim
 from stagewise.lab.settings import setting
 from stagewise.lab.statistics import UNTESTED, Verdict, all_of, exactly, slope
 from stagewise.lazy import xr
-from stagewise.papers.lego.recorded import at_loss, at_time, least_loss
-from stagewise.papers.lego.studies.theory import cyclic_sizes, few_variables, high_cyclic_sizes, high_symmetric_sizes
 from stagewise.papers.lego.closed import SCORES, chains, ideal_features, scales, seen_by_neurons
+from stagewise.papers.lego.recorded import at_loss, at_time, least_loss
+from stagewise.papers.lego.studies.theory import (
+    cyclic_sizes,
+    few_variables,
+    high_cyclic_sizes,
+    high_symmetric_sizes,
+)
 from stagewise.tasks.groups import Action
 
-
 HIGH = (
-    "2026-11-16: first with a clip of 2 and q = 4, where predicates lead by 2 % only and the second answer pushes more than the first. The lemmas assume a high clip "
-    "and q > 3 C_B + 1, so that neurons at the bias hardly move anything; since then with a clip of 6 and q = 20."
+    "2026-11-16: first with a clip of 2 and q = 4, where predicates lead by 2 % only and the second answer "
+    "pushes more than the first. The lemmas assume a high clip "
+    "and q > 3 C_B + 1, so that neurons at the bias hardly move anything; since then with a clip of 6 and q "
+    "= 20."
 )
 
 
@@ -30,21 +36,28 @@ def each(runs: xr.Dataset):
 @claim(
     "lego.s2.init",
     source="Section 6.2.1, stage 2.1",
-    predicted="before attention moves, the right value and one wrong one get B/3 at the first answer; at the second nothing stands out",
+    predicted=(
+        "before attention moves, the right value and one wrong one get B/3 at the first answer; at the "
+        "second nothing stands out"
+    ),
     needs={"group": "C6"},
     control={"group": "S4"},
     control_is="a symmetric group, whose fibres have other actions in them",
 )
 def first_answer_pulls_first(group: str) -> Verdict:
-    """With uniform attention and an ideal perceptron, where actions and values differ: at the first answer of chains of length 2 exactly the
-    neurons of y1 and of g2(y0) see B/3, all others less; at the second the largest is 0.
+    """With uniform attention and an ideal perceptron, where actions and values differ: at the first answer of
+    chains of length 2 exactly the neurons of y1 and of g2(y0) see B/3, all others less; at the second the
+    largest is 0.
 
     Threshold: exact, because it is arithmetic on the ideal weights."""
     table, top = Action(group).maps(), 10.0
     chosen, passed = chains(table, 2, 10**6, np.random.default_rng(0))
     differ = (chosen[:, 0] != chosen[:, 1]) & (passed[:, 0] != passed[:, 1]) & (passed[:, 1] != passed[:, 2])
     features, n = ideal_features(table, top), len(chosen)
-    seen = [seen_by_neurons(features, chosen, passed, step)[0].sum(-1) / clauses / top for step, clauses in ((1, 3), (2, 4))]
+    seen = [
+        seen_by_neurons(features, chosen, passed, step)[0].sum(-1) / clauses / top
+        for step, clauses in ((1, 3), (2, 4))
+    ]
     wrong = table[chosen[:, 1], passed[:, 0]]
     expected = np.full((n, table.shape[1]), -np.inf)
     expected[np.arange(n), passed[:, 1]] = expected[np.arange(n), wrong] = 1 / 3
@@ -54,7 +67,11 @@ def first_answer_pulls_first(group: str) -> Verdict:
     second = np.abs(seen[1].max((1, 2)))[differ].max()
     return all_of(
         exactly("first answer: off B/3, over B", off, at_most=1e-9),
-        exactly("first answer: largest of the others, over B", np.where(named, -np.inf, largest)[differ].max(), at_most=1 / 3 - 1e-9),
+        exactly(
+            "first answer: largest of the others, over B",
+            np.where(named, -np.inf, largest)[differ].max(),
+            at_most=1 / 3 - 1e-9,
+        ),
         exactly("second answer: largest, over B", second, at_most=1e-9),
     )
 
@@ -82,19 +99,33 @@ def first_answer_is_more_concentrated(runs: xr.Dataset, exchanged: bool) -> Verd
     needs={"runs": few_variables, "constant": 3.0},
     control={"constant": 0.03},
     control_is="a constant a hundred times smaller",
-    note="The four numbers are exact for the full matrices (lego.grad.D); here the number of variables stands for d.",
+    note=(
+        "The four numbers are exact for the full matrices (lego.grad.D); here the number of variables "
+        "stands for d."
+    ),
 )
 def diagonals_dominate(runs: xr.Dataset, constant: float) -> Verdict:
-    """At the end of Algorithm 1's second stage off-diagonal scores are at most 3/|X| of the smaller diagonal, for 12, 50 and 200 variables.
+    """At the end of Algorithm 1's second stage off-diagonal scores are at most 3/|X| of the smaller diagonal,
+    for 12, 50 and 200 variables.
 
     Threshold: 3 for the constant at every number of variables, because the inductions have O(1/d)."""
     end = runs.isel(record=-1, seed=0)
-    off = np.maximum(abs(end.other_predicates), abs(end.other_answers)) / np.minimum(end.predicate, end.answer)
-    return exactly("largest off-diagonal / diagonal, times |X|", float((off * end["variables"]).max()), at_most=constant)
+    off = np.maximum(abs(end.other_predicates), abs(end.other_answers)) / np.minimum(
+        end.predicate, end.answer
+    )
+    return exactly(
+        "largest off-diagonal / diagonal, times |X|", float((off * end["variables"]).max()), at_most=constant
+    )
 
 
 def _exchanged(run: xr.Dataset) -> xr.Dataset:
-    return run.assign(predicate=run.answer, answer=run.predicate, gap=-run.gap, predicate_velocity=run.answer_velocity, answer_velocity=run.predicate_velocity)
+    return run.assign(
+        predicate=run.answer,
+        answer=run.predicate,
+        gap=-run.gap,
+        predicate_velocity=run.answer_velocity,
+        answer_velocity=run.predicate_velocity,
+    )
 
 
 def lead_until(runs: xr.Dataset, exchanged: bool, end: float) -> Verdict:
@@ -120,18 +151,26 @@ def lead_until(runs: xr.Dataset, exchanged: bool, end: float) -> Verdict:
 @claim(
     "lego.s2.1",
     source="Stage 2.1, Lemmas D.17, D.18 and D.21",
-    predicted="predicates lead: their score grows first, answers' falls at most by O(1/log d) of it, and the first answer pushes more than the second",
+    predicted=(
+        "predicates lead: their score grows first, answers' falls at most by O(1/log d) of it, and the "
+        "first answer pushes more than the second"
+    ),
     needs={"runs": high_cyclic_sizes, "exchanged": False},
     control={"exchanged": True},
     control_is="predicates and answers exchanged",
     restated=HIGH,
-    note="The second answer's push takes over before the score is 1/log d; up to a tenth of that see lego.s2.1.early.",
+    note=(
+        "The second answer's push takes over before the score is 1/log d; up to a tenth of that see "
+        "lego.s2.1.early."
+    ),
 )
 def predicates_lead(runs: xr.Dataset, exchanged: bool) -> Verdict:
-    """Until the predicate's score is 1/log d: it is above the answer's, the answer's velocity is at least -10/log d of the predicate's, their
-    difference at least a tenth of it, and the first answer's push exceeds the second's.
+    """Until the predicate's score is 1/log d: it is above the answer's, the answer's velocity is at least
+    -10/log d of the predicate's, their difference at least a tenth of it, and the first answer's push exceeds
+    the second's.
 
-    Threshold: at every record and size, with 10 and 1/10 for the constants, because the lemmas have O(1/log d) and Omega(1)."""
+    Threshold: at every record and size, with 10 and 1/10 for the constants, because the lemmas have O(1/log
+    d) and Omega(1)."""
     return lead_until(runs, exchanged, 1.0)
 
 
@@ -142,7 +181,10 @@ def predicates_lead(runs: xr.Dataset, exchanged: bool) -> Verdict:
     needs={"runs": high_cyclic_sizes, "exchanged": False},
     control={"exchanged": True},
     control_is="predicates and answers exchanged",
-    note="Added after lego.s2.1 had failed: the lemmas end the stage at Omega(1/log d), with a constant that they leave open.",
+    note=(
+        "Added after lego.s2.1 had failed: the lemmas end the stage at Omega(1/log d), with a constant that "
+        "they leave open."
+    ),
 )
 def predicates_lead_early(runs: xr.Dataset, exchanged: bool) -> Verdict:
     """The same until the predicate's score is a tenth of 1/log d.
@@ -165,9 +207,11 @@ def _between(run: xr.Dataset, low: float, high: float) -> np.ndarray:
     restated=HIGH,
 )
 def both_grow_with_predicates_ahead(runs: xr.Dataset, exchanged: bool) -> Verdict:
-    """While the predicate's score goes from 1/log d to 1, it stays ahead by at least 0.1/log d and at most 1, and the answer's ends higher than it began.
+    """While the predicate's score goes from 1/log d to 1, it stays ahead by at least 0.1/log d and at most 1,
+    and the answer's ends higher than it began.
 
-    Threshold: at every record and size, with 0.1 and 1 for the constants, because the lemma has Omega(1/log d) and O(1)."""
+    Threshold: at every record and size, with 0.1 and 1 for the constants, because the lemma has Omega(1/log
+    d) and O(1)."""
     least, most, grown = [], [], []
     for d, run in each(runs):
         run = (_exchanged(run) if exchanged else run).isel(seed=0)
@@ -193,12 +237,16 @@ def both_grow_with_predicates_ahead(runs: xr.Dataset, exchanged: bool) -> Verdic
     note="The clip is rounded over 0.05; the time is in units of |X| over the learning rate.",
 )
 def the_gap_closes(runs: xr.Dataset, power: float) -> Verdict:
-    """At time d^2 the gap is below 0.05, and epsilon has fallen at every record since the predicate's score was 1.
+    """At time d^2 the gap is below 0.05, and epsilon has fallen at every record since the predicate's score
+    was 1.
 
     Threshold: at every size, because the lemma has a gap of o(1)."""
     gaps = [abs(float(at_time(run, "gap", d**power)[0])) for d, run in each(runs)]
     falls = [np.diff(run.missed.values[0][run.predicate.values[0] > 1]).max() for _, run in each(runs)]
-    return all_of(exactly("largest gap", max(gaps), at_most=0.05), exactly("largest rise of epsilon", max(falls), at_most=1e-9))
+    return all_of(
+        exactly("largest gap", max(gaps), at_most=0.05),
+        exactly("largest rise of epsilon", max(falls), at_most=1e-9),
+    )
 
 
 @claim(
@@ -210,15 +258,32 @@ def the_gap_closes(runs: xr.Dataset, power: float) -> Verdict:
     control_is="an off-diagonal score in place of the answer's",
 )
 def both_scores_are_log_d(runs: xr.Dataset, second: str) -> Verdict:
-    """Where the loss is 1.1 times its least, the slopes of both scores on log d agree within 10 %, and with minus that of log epsilon.
+    """Where the loss is 1.1 times its least, the slopes of both scores on log d agree within 10 %, and with
+    minus that of log epsilon.
 
     Threshold: ratios between 0.9 and 1.1, because the text has one constant."""
     x = np.log(runs.vocabulary.values)
-    at = {name: np.array([at_loss(run, name, 1.1 * least_loss(run, d))[0] for d, run in each(runs)]) for name in ("predicate", second, "missed")}
-    fits = {name: np.polyfit(x, np.log(values) if name == "missed" else values, 1)[0] for name, values in at.items()}
+    at = {
+        name: np.array([at_loss(run, name, 1.1 * least_loss(run, d))[0] for d, run in each(runs)])
+        for name in ("predicate", second, "missed")
+    }
+    fits = {
+        name: np.polyfit(x, np.log(values) if name == "missed" else values, 1)[0]
+        for name, values in at.items()
+    }
     return all_of(
-        exactly("slope of the second over that of the predicate", fits[second] / fits["predicate"], at_least=0.9, at_most=1.1),
-        exactly("minus slope of log epsilon over that of the predicate", -fits["missed"] / fits["predicate"], at_least=0.9, at_most=1.1),
+        exactly(
+            "slope of the second over that of the predicate",
+            fits[second] / fits["predicate"],
+            at_least=0.9,
+            at_most=1.1,
+        ),
+        exactly(
+            "minus slope of log epsilon over that of the predicate",
+            -fits["missed"] / fits["predicate"],
+            at_least=0.9,
+            at_most=1.1,
+        ),
     ).also(C=fits["predicate"])
 
 
@@ -235,21 +300,33 @@ def the_gap_is_bounded() -> Verdict:
     """At the end of stage 2.3 the gap is below (d^1.01 epsilon)^(1/(q-1)) log d.
 
     Threshold: none, because the bound is above 1, which no gap exceeds, at every d and q that can be run."""
-    return Verdict(UNTESTED, {}, 0, "the lemma asks for sigma0 << epsilon <= d^-1.01 at once, which no d allows, and its bound exceeds 1 wherever epsilon is larger")
+    return Verdict(
+        UNTESTED,
+        {},
+        0,
+        "the lemma asks for sigma0 << epsilon <= d^-1.01 at once, which no d allows, and its bound exceeds 1 "
+        "wherever epsilon is larger",
+    )
 
 
 @claim(
     "lego.s2.sym",
     source="Inductions E.1 and E.2, Lemma E.12",
-    predicted="symmetric groups: both scores' sum grows, the gap stays below c1, and the two wrong clauses get the same up to O(1/d)",
+    predicted=(
+        "symmetric groups: both scores' sum grows, the gap stays below c1, and the two wrong clauses "
+        "get the same up to O(1/d)"
+    ),
     needs={"runs": high_symmetric_sizes, "turned": 1.0},
     control={"turned": -1.0},
     control_is="time run backwards",
-    note="c1 = 1.005 log d/(2B) as in Lemma E.35; with a clip of 6 that is 0.084. The number of variables, 200, stands for d in O(1/d).",
+    note=(
+        "c1 = 1.005 log d/(2B) as in Lemma E.35; with a clip of 6 that is 0.084. The number of variables, "
+        "200, stands for d in O(1/d)."
+    ),
 )
 def symmetric_attention_stays_balanced(runs: xr.Dataset, turned: float) -> Verdict:
-    """Along Algorithm 2's first attention stage, to the paper's stop: the scores' sum grows at every record, the gap is at most c1, and
-    attention to the two clauses that are not needed differs by at most log(d)/|X|.
+    """Along Algorithm 2's first attention stage, to the paper's stop: the scores' sum grows at every record,
+    the gap is at most c1, and attention to the two clauses that are not needed differs by at most log(d)/|X|.
 
     Threshold: at every record and size, because the inductions hold all along."""
     grows, gaps, uneven, allowed = [], [], [], 1.005 / (2 * setting(runs, "clip"))
@@ -260,7 +337,11 @@ def symmetric_attention_stays_balanced(runs: xr.Dataset, turned: float) -> Verdi
         grows.append((turned * np.diff(total)).min())
         gaps.append(run.gap.values[there].max())
         weights = {name: np.exp(run[name].values[there]) for name in SCORES}
-        uneven.append((abs(weights["other_predicates"] - weights["other_answers"]) / sum(weights.values())).max() * setting(runs, "variables") / np.log(d))
+        uneven.append(
+            (abs(weights["other_predicates"] - weights["other_answers"]) / sum(weights.values())).max()
+            * setting(runs, "variables")
+            / np.log(d)
+        )
     return all_of(
         exactly("least growth of the sum", min(grows), at_least=0),
         exactly("largest gap", max(gaps), at_most=allowed),
@@ -270,18 +351,34 @@ def symmetric_attention_stays_balanced(runs: xr.Dataset, turned: float) -> Verdi
 
 @cache
 def lean_velocities() -> tuple[list[tuple[int, float]], float]:
-    """(side, velocity of predicate minus answer) for C6 and S4 leaning to either side by 0.2 at epsilon 0.1; and the least loss."""
+    """(side, velocity of predicate minus answer) for C6 and S4 leaning to either side by 0.2 at epsilon 0.1;
+    and the least loss."""
     import jax
 
     from stagewise.papers.lego.two_steps import TwoSteps, lane
 
     found, lean, total = [], 0.2, 2 / 0.1
     for name, steps in (("C6", ((2, 1), (2, 2))), ("S4", ((2, 2),))):
-        table, numbers = Action(name).maps(), scales(1024.0, 6.0, 2.0, 20) | {"clip_width": 0.05, "variables": 200.0}
-        numbers |= lane(table, ideal_features(table, numbers["top"]), steps, 4000, np.random.default_rng(0), firsts=1)
+        table, numbers = (
+            Action(name).maps(),
+            scales(1024.0, 6.0, 2.0, 20) | {"clip_width": 0.05, "variables": 200.0},
+        )
+        numbers |= lane(
+            table, ideal_features(table, numbers["top"]), steps, 4000, np.random.default_rng(0), firsts=1
+        )
         velocity_of = jax.jit(TwoSteps(len(steps), table.shape[1]).velocity)
         for side in (1, -1):
-            scores = dict(zip(SCORES, (np.log(total * (0.45 + side * lean / 2)), np.log(total * (0.45 - side * lean / 2)), 0.0, 0.0)))
+            scores = dict(
+                zip(
+                    SCORES,
+                    (
+                        np.log(total * (0.45 + side * lean / 2)),
+                        np.log(total * (0.45 - side * lean / 2)),
+                        0.0,
+                        0.0,
+                    ),
+                )
+            )
             velocity = velocity_of(scores, numbers, None)
             found.append((side, float(velocity["predicate"] - velocity["answer"])))
     return found, float(np.log1p(1023 * np.exp(-numbers["top"])))
@@ -294,15 +391,22 @@ def lean_velocities() -> tuple[list[tuple[int, float]], float]:
     needs={"way": 1.0},
     control={"way": -1.0},
     control_is="time run backwards",
-    restated="2026-11-16: first with a clip of 2 and q = 4, where S4 rests at a gap of about 0.2, and nothing restores it; the text assumes a high clip. Since then 6 and q = 20.",
+    restated=(
+        "2026-11-16: first with a clip of 2 and q = 4, where S4 rests at a gap of about 0.2, and "
+        "nothing restores it; the text assumes a high clip. Since then 6 and q = 20."
+    ),
 )
 def imbalance_is_restored(way: float) -> Verdict:
-    """With epsilon 0.1 and a gap of +-0.2, the score that is behind grows faster: for C6 by Algorithm 1's loss and S4 by Algorithm 2's.
+    """With epsilon 0.1 and a gap of +-0.2, the score that is behind grows faster: for C6 by Algorithm 1's
+    loss and S4 by Algorithm 2's.
 
-    Threshold: the velocity of the lean is negative where it is positive and the other way round, because that is the sign the text needs."""
+    Threshold: the velocity of the lean is negative where it is positive and the other way round, because that
+    is the sign the text needs."""
     leans, least = lean_velocities()
     restoring = [-way * side * velocity for side, velocity in leans]
-    return exactly("least restoring velocity, in units of the least loss", min(restoring) / least, at_least=1e-6)
+    return exactly(
+        "least restoring velocity, in units of the least loss", min(restoring) / least, at_least=1e-6
+    )
 
 
 @claim(
@@ -312,7 +416,9 @@ def imbalance_is_restored(way: float) -> Verdict:
     needs={"runs": cyclic_sizes, "turned": 1.0},
     control={"turned": -1.0},
     control_is="times turned into rates",
-    note="In our unit of time, |X| over the learning rate, these are 1/log^2 d and 1/log d. With a clip of 2 and q = 4; with 6 and 20 a score of 1 is reached only where the loss is tiny, a power of d later. The orders of stage 1 (Lemmas A.4 and B.8) need rho fixed while "
+    note="In our unit of time, |X| over the learning rate, these are 1/log^2 d and 1/log d. With a clip of 2 "
+    "and q = 4; with 6 and 20 a score of 1 is reached only where the loss is tiny, a power of d later. "
+    "The orders of stage 1 (Lemmas A.4 and B.8) need rho fixed while "
     "sigma0 falls over decades and are not tested.",
 )
 def stages_take_their_orders(runs: xr.Dataset, turned: float) -> Verdict:

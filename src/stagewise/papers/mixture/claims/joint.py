@@ -1,4 +1,5 @@
-"""Section 3.1 and Appendix A.1 to A.3: what one sees when weights are trained, all at once or only some of them."""
+"""Section 3.1 and Appendix A.1 to A.3: what one sees when weights are trained, all at once or only some of
+them."""
 
 from __future__ import annotations
 
@@ -28,8 +29,9 @@ NEURONS_ONLY = JointTraining.plan(trains="neurons")
 def consistent_samples_are_learned_first(joint: xr.Dataset, early: str, late: str) -> Verdict:
     """Samples whose signs agree are learned long before samples whose signs conflict, and both are learned.
 
-    Threshold: the conflicting loss takes at least 10 times as many steps to half of log 2 as the consistent one, more than
-    3 times in most seeds, and the total loss ends below 0.01, because the figure shows separate stages, not one slope."""
+    Threshold: the conflicting loss takes at least 10 times as many steps to half of log 2 as the consistent
+    one, more than 3 times in most seeds, and the total loss ends below 0.01, because the figure shows
+    separate stages, not one slope."""
     ratio = time_to_learn(joint, late) / time_to_learn(joint, early)
     final = joint.loss.sel(kind="all").isel(record=-1)
     return all_of(
@@ -42,16 +44,20 @@ def consistent_samples_are_learned_first(joint: xr.Dataset, early: str, late: st
 @claim(
     "mixture.fig1b",
     source="Figure 1b",
-    predicted="neurons align at once: with the class signals first, with the group signals soon after, both positively",
+    predicted=(
+        "neurons align at once: with the class signals first, with the group signals soon after, both "
+        "positively"
+    ),
     needs={"joint": JointTraining.plan(), "first": "v1", "second": "c1"},
     control={"first": "c1", "second": "v1"},
     control_is="class and group signals exchanged",
 )
 def neurons_align_before_attention(joint: xr.Dataset, first: str, second: str) -> Verdict:
-    """Neurons align with the class signals first, then with the group signals, long before attention scores grow.
+    """Neurons align with the class signals first, then with the group signals, long before attention scores
+    grow.
 
-    Threshold: w.v passes 0.2 before w.c passes 0.05, and the score passes 0.5 at least 10 times later than that,
-    because the figure shows both alignments inside the first stage and the scores in a later one."""
+    Threshold: w.v passes 0.2 before w.c passes 0.05, and the score passes 0.5 at least 10 times later than
+    that, because the figure shows both alignments inside the first stage and the scores in a later one."""
     with_class = first_above(joint.neurons.sel(head="+", signal=first), 0.2)
     with_group = first_above(joint.neurons.sel(head="+", signal=second), 0.05)
     return all_of(
@@ -63,16 +69,20 @@ def neurons_align_before_attention(joint: xr.Dataset, first: str, second: str) -
 @claim(
     "mixture.fig1c",
     source="Figure 1c",
-    predicted="the score of key c1 for query v1 grows large and positive, for query v2 large and negative; others stay smaller",
+    predicted=(
+        "the score of key c1 for query v1 grows large and positive, for query v2 large and negative; "
+        "others stay smaller"
+    ),
     needs={"joint": JointTraining.plan()},
     control={"joint": NEURONS_ONLY},
     control_is="attention frozen: scores stay at their random start",
 )
 def scores_pair_groups_with_their_class(joint: xr.Dataset) -> Verdict:
-    """The scores of a group key for class queries dominate: positive for its own class signal, negative for the other.
+    """The scores of a group key for class queries dominate: positive for its own class signal, negative for
+    the other.
 
-    Threshold: right signs in most seeds and every other score of the head below half of the smaller of the two at the end,
-    because the figure shows the two curves well apart from all others."""
+    Threshold: right signs in most seeds and every other score of the head below half of the smaller of the
+    two at the end, because the figure shows the two curves well apart from all others."""
     end = joint.isel(record=-1)
     own, other = score(end, "c1", "v1"), -score(end, "c1", "v2")
     main = np.minimum(own, other)
@@ -81,7 +91,9 @@ def scores_pair_groups_with_their_class(joint: xr.Dataset) -> Verdict:
     rest = scores.where(~(group_keys & class_queries)).max(["key", "query"])
     return all_of(
         share_of_seeds("right signs", (own > 0.5) & (other > 0.5)),
-        median_over_seeds("largest other score over the smaller of the two", rest / main.where(main > 0), at_most=0.5),
+        median_over_seeds(
+            "largest other score over the smaller of the two", rest / main.where(main > 0), at_most=0.5
+        ),
     ).also(own=float(own.median()), other=float(-other.median()))
 
 
@@ -104,17 +116,23 @@ def attention_onset_is_the_conflicting_drop(joint: xr.Dataset, kind: str) -> Ver
 @claim(
     "mixture.fig2",
     source="Figure 2",
-    predicted="on X_{1,+,-} the class tokens of the + head look at the group token; on X_{1,-,+} they avoid it",
+    predicted=(
+        "on X_{1,+,-} the class tokens of the + head look at the group token; on X_{1,-,+} they avoid it"
+    ),
     needs={"joint": JointTraining.plan()},
     control={"joint": NEURONS_ONLY},
     control_is="attention frozen: every token looks everywhere alike",
 )
 def class_tokens_look_at_their_group(joint: xr.Dataset) -> Verdict:
-    """In the + head, class queries put their attention on the group token when the label is +, and take it away when it is -.
+    """In the + head, class queries put their attention on the group token when the label is +, and take it
+    away when it is -.
 
     Threshold: at least 0.8 against at most 0.15, because the figure shows nearly all against nearly none."""
     end = joint.isel(record=-1)
-    positive, negative = attention(end, ["c1", "v1", "-v2"]).sel(to="c1"), attention(end, ["c1", "-v1", "v2"]).sel(to="c1")
+    positive, negative = (
+        attention(end, ["c1", "v1", "-v2"]).sel(to="c1"),
+        attention(end, ["c1", "-v1", "v2"]).sel(to="c1"),
+    )
     return all_of(
         median_over_seeds("v1 looks at c1 on X(1,+,-)", positive.sel(at="v1"), at_least=0.8),
         median_over_seeds("-v2 looks at c1 on X(1,+,-)", positive.sel(at="-v2"), at_least=0.8),
@@ -132,10 +150,12 @@ def class_tokens_look_at_their_group(joint: xr.Dataset) -> Verdict:
     control_is="all weights trained from the same start, which succeeds",
 )
 def attention_alone_does_not_learn(attention: xr.Dataset, joint: xr.Dataset) -> Verdict:
-    """Attention on top of random frozen neurons stays stuck, where training everything from the same start succeeds.
+    """Attention on top of random frozen neurons stays stuck, where training everything from the same start
+    succeeds.
 
-    Threshold: a loss below 0.05 in fewer than half of the seeds, against most seeds of the joint run,
-    because the paper concludes that the order of learning is necessary, which needs a start that can be learned at all."""
+    Threshold: a loss below 0.05 in fewer than half of the seeds, against most seeds of the joint run, because
+    the paper concludes that the order of learning is necessary, which needs a start that can be learned at
+    all."""
     alone, together = (run.loss.sel(kind="all").isel(record=-1) for run in (attention, joint))
     return all_of(
         share_of_seeds("attention alone learns", alone < 0.05, less_than=0.5, missing=np.isnan(alone)),
@@ -151,13 +171,15 @@ def attention_alone_does_not_learn(attention: xr.Dataset, joint: xr.Dataset) -> 
     control={"joint": gaussian_neurons(0.1, "both")},
     control_is="neurons of scale 0.1, where joint training succeeds",
     beyond_paper=True,
-    note="The paper does not give the scale of its Gaussian neurons. From scale 1 the failure of attention alone says little about "
+    note="The paper does not give the scale of its Gaussian neurons. From scale 1 the failure of attention "
+    "alone says little about "
     "the order of learning, since joint training mostly fails from there too.",
 )
 def large_neurons_confound_the_comparison(joint: xr.Dataset) -> Verdict:
     """From Gaussian neurons of scale 1, training all weights does not learn the task either.
 
-    Threshold: a loss below 0.05 in fewer than half of the seeds, because otherwise the comparison would be a fair one."""
+    Threshold: a loss below 0.05 in fewer than half of the seeds, because otherwise the comparison would be a
+    fair one."""
     final = joint.loss.sel(kind="all").isel(record=-1)
     learns = share_of_seeds("joint training learns", final < 0.05, less_than=0.5, missing=np.isnan(final))
     return learns.also(loss=float(final.median()))
@@ -166,7 +188,10 @@ def large_neurons_confound_the_comparison(joint: xr.Dataset) -> Verdict:
 @claim(
     "mixture.fig3b",
     source="Section 3.1 and Lemma 5.4 together",
-    predicted="not in the paper: with neurons at zero attention gets no gradient, and without attention the conflicting loss stays at log 2",
+    predicted=(
+        "not in the paper: with neurons at zero attention gets no gradient, and without attention the "
+        "conflicting loss stays at log 2"
+    ),
     needs={
         "attention": JointTraining.plan(width="infinite", trains="attention"),
         "neurons": JointTraining.plan(width="infinite", trains="neurons"),
@@ -181,8 +206,8 @@ def large_neurons_confound_the_comparison(joint: xr.Dataset) -> Verdict:
 def neither_part_learns_alone(attention: xr.Dataset, neurons: xr.Dataset) -> Verdict:
     """From zero neurons, attention alone never moves; neurons alone leave the conflicting samples at chance.
 
-    Threshold: no score moves at all, and the conflicting loss stays within 1e-12 of log 2, because both are identities
-    at infinite width."""
+    Threshold: no score moves at all, and the conflicting loss stays within 1e-12 of log 2, because both are
+    identities at infinite width."""
     moved = abs(attention.scores - attention.scores.isel(record=0)).max().item()
     chance = abs(neurons.loss.sel(kind="conflicting") - math.log(2)).max().item()
     return all_of(
@@ -194,22 +219,32 @@ def neither_part_learns_alone(attention: xr.Dataset, neurons: xr.Dataset) -> Ver
 @claim(
     "mixture.fig4",
     source="Figure 4",
-    predicted="all sixteen scores have the signs of Lemma E.5, and rows and columns nearly cancel between the groups",
+    predicted=(
+        "all sixteen scores have the signs of Lemma E.5, and rows and columns nearly cancel between "
+        "the groups"
+    ),
     needs={"joint": JointTraining.plan()},
     control={"joint": NEURONS_ONLY},
     control_is="attention frozen: scores stay at their random start",
 )
 def all_scores_have_their_signs(joint: xr.Dataset) -> Verdict:
-    """The full score matrix of the + head has the predicted signs and is nearly antisymmetric between the groups.
+    """The full score matrix of the + head has the predicted signs and is nearly antisymmetric between the
+    groups.
 
-    Threshold: at least 90 % of the sixteen signs, and rows and columns that sum to less than a tenth of the largest score,
-    because the figure shows mirrored curves."""
+    Threshold: at least 90 % of the sixteen signs, and rows and columns that sum to less than a tenth of the
+    largest score, because the figure shows mirrored curves."""
     scores = joint.scores.isel(record=-1).sel(head="+")
     expected = xr.DataArray(SIGNS["scores"], dims=("key", "query"))
     right = (np.sign(scores) == expected).mean(["key", "query"])
-    sums = [abs(scores.sel({side: pair}).sum(side)) for side in ("key", "query") for pair in (["c1", "c2"], ["v1", "v2"])]
+    sums = [
+        abs(scores.sel({side: pair}).sum(side))
+        for side in ("key", "query")
+        for pair in (["c1", "c2"], ["v1", "v2"])
+    ]
     worst = np.maximum.reduce([part.max([d for d in part.dims if d != "seed"]).values for part in sums])
     return all_of(
         median_over_seeds("share of right signs", right, at_least=0.9),
-        median_over_seeds("largest sum over groups, relative", worst / abs(scores).max(["key", "query"]), at_most=0.1),
+        median_over_seeds(
+            "largest sum over groups, relative", worst / abs(scores).max(["key", "query"]), at_most=0.1
+        ),
     )

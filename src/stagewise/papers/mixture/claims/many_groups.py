@@ -31,7 +31,8 @@ def _figure(number: int, groups: int) -> Claim:
             median_over_seeds(f"steps, {late} over {early}", ratio, at_least=10),
         ).also(conflicting_step=float(time_to_learn(joint, "conflicting").median()))
 
-    learned_in_stages.__doc__ = f"""With {groups} groups every sample is learned, the conflicting ones long after the consistent ones.
+    learned_in_stages.__doc__ = f"""With {groups} groups every sample is learned, the conflicting ones long
+    after the consistent ones.
 
     Threshold: all samples right with a loss below 0.01 in most seeds, and a ratio of times of at least 10,
     because the figure shows what Figure 1 shows."""
@@ -81,10 +82,12 @@ def pairwise_symmetry_is_lost(three: xr.Dataset, four: xr.Dataset, eight: xr.Dat
     """The score of a group key for its own class signal is not minus the one for another.
 
     Threshold: their sum is at least 0.3 of the first, because near symmetry would make it vanish."""
-    return all_of(*(
-        median_over_seeds(f"residual, {name} groups", _pairwise(run), at_least=0.3)
-        for name, run in (("three", three), ("four", four), ("eight", eight))
-    ))  # fmt: skip
+    return all_of(
+        *(
+            median_over_seeds(f"residual, {name} groups", _pairwise(run), at_least=0.3)
+            for name, run in (("three", three), ("four", four), ("eight", eight))
+        )
+    )
 
 
 @claim(
@@ -95,16 +98,22 @@ def pairwise_symmetry_is_lost(three: xr.Dataset, four: xr.Dataset, eight: xr.Dat
     control={"three": FROZEN},
     control_is="attention frozen",
     beyond_paper=True,
-    note="With eight groups the residual comes close to the threshold, and longer training (preset paper, 30000 steps) brings it to it.",
+    note=(
+        "With eight groups the residual comes close to the threshold, and longer training (preset paper, "
+        "30000 steps) brings it to it."
+    ),
 )
 def scores_sum_to_zero_over_groups(three: xr.Dataset, four: xr.Dataset, eight: xr.Dataset) -> Verdict:
     """The scores of a group key sum to zero over all class queries, for any number of groups.
 
-    Threshold: less than 0.05 of the own score, because zero sum is what near symmetry becomes for two groups."""
-    return all_of(*(
-        median_over_seeds(f"residual, {name} groups", _sum_over_groups(run), at_most=0.05)
-        for name, run in (("three", three), ("four", four), ("eight", eight))
-    ))  # fmt: skip
+    Threshold: less than 0.05 of the own score, because zero sum is what near symmetry becomes for two
+    groups."""
+    return all_of(
+        *(
+            median_over_seeds(f"residual, {name} groups", _sum_over_groups(run), at_most=0.05)
+            for name, run in (("three", three), ("four", four), ("eight", eight))
+        )
+    )
 
 
 @claim(
@@ -118,12 +127,15 @@ def scores_sum_to_zero_over_groups(three: xr.Dataset, four: xr.Dataset, eight: x
 def some_scores_dominate(joint: xr.Dataset) -> Verdict:
     """With three groups the scores of group keys for class queries dominate the rest, as with two.
 
-    Threshold: the largest of the rest is at most half of the smallest own score, because the text says major growth."""
+    Threshold: the largest of the rest is at most half of the smallest own score, because the text says major
+    growth."""
     K, scores = 3, joint.scores.isel(record=-1).sel(head="+").values
     own = np.diagonal(scores[:, :K, K:], axis1=1, axis2=2).min(-1)
     rest = abs(scores.copy())
     rest[:, :K, K:] = 0
-    return median_over_seeds("largest other score over own", rest.max((1, 2)) / np.where(own > 0, own, np.nan), at_most=0.5)
+    return median_over_seeds(
+        "largest other score over own", rest.max((1, 2)) / np.where(own > 0, own, np.nan), at_most=0.5
+    )
 
 
 @claim(
@@ -156,19 +168,25 @@ def more_groups_take_longer(runs: xr.Dataset, in_units_of_groups: bool) -> Verdi
     control={"long": 3},
     control_is="length 3 in the place of length 5",
     beyond_paper=True,
-    note="In the stuck runs the neurons align negatively with the group signals: with three noise tokens the ReLU also switches off "
+    note="In the stuck runs the neurons align negatively with the group signals: with three noise tokens the "
+    "ReLU also switches off "
     "samples whose votes were wrong, which turns the sign of stage 1.2. This is our reading, not a proof.",
 )
 def longer_sequences_get_stuck(runs: xr.Dataset, long: int) -> Verdict:
     """With two groups, two noise tokens can still be learned and three cannot.
 
-    Threshold: every sample right in most seeds at length 4 and in fewer than half at length 5, because stuck means that
-    plateaus of wrong samples last."""
+    Threshold: every sample right in most seeds at length 4 and in fewer than half at length 5, because stuck
+    means that plateaus of wrong samples last."""
     end = runs.isel(record=-1)
     right, alignment = end.accuracy > 1 - 1e-9, end.neurons.sel(head="+", signal="c1", length=5).median()
     return all_of(
         share_of_seeds("length 4 learns", right.sel(length=4)),
-        share_of_seeds(f"length {long} learns", right.sel(length=long), less_than=0.5, missing=np.isnan(end.accuracy.sel(length=long))),
+        share_of_seeds(
+            f"length {long} learns",
+            right.sel(length=long),
+            less_than=0.5,
+            missing=np.isnan(end.accuracy.sel(length=long)),
+        ),
     ).also(group_alignment_at_length_5=float(alignment))
 
 
@@ -182,12 +200,17 @@ SHAPES = ((2, 3), (3, 3), (4, 3), (8, 3), (2, 4), (3, 4), (4, 5), (3, 6))
     needs={"strength": 40.0},
     control={"strength": 0.0},
     control_is="uniform attention",
-    note="Existence holds with our neurons (construction.py); the printed ones fail, see mixture.lem61.printed.",
+    note=(
+        "Existence holds with our neurons (construction.py); the printed ones fail, see "
+        "mixture.lem61.printed."
+    ),
 )
 def a_construction_solves_any_number_of_groups(strength: float) -> Verdict:
-    """The printed attention with repaired neurons classifies the whole population rightly, for every K and L tried.
+    """The printed attention with repaired neurons classifies the whole population rightly, for every K and L
+    tried.
 
-    Threshold: accuracy 1 on the enumerated population of eight shapes up to (8, 3) and (3, 6), because the lemma says solves."""
+    Threshold: accuracy 1 on the enumerated population of eight shapes up to (8, 3) and (3, 6), because the
+    lemma says solves."""
     from stagewise.papers.mixture.construction import accuracy, repaired
 
     found = [accuracy(task, repaired(task, strength)) for task in (Mixture(*shape) for shape in SHAPES)]
@@ -201,7 +224,10 @@ def a_construction_solves_any_number_of_groups(strength: float) -> Verdict:
     needs={"strength": 40.0},
     control={"strength": 0.0},
     control_is="uniform attention",
-    note="A slip: the group token adds +1 to the output for both labels, so every sample with label - is wrong.",
+    note=(
+        "A slip: the group token adds +1 to the output for both labels, so every sample with label - is "
+        "wrong."
+    ),
 )
 def the_printed_construction(strength: float) -> Verdict:
     """The printed attention with the printed readout classifies the whole population rightly.

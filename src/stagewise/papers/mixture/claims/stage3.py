@@ -25,13 +25,16 @@ def _errors(part: xr.Dataset) -> tuple[np.ndarray, np.ndarray]:
 @claim(
     "mixture.appF.sep",
     source="Appendix F, opening",
-    predicted="with the attention of T2, w+ = c1+c2+v1+v2 and w- = c1+c2-v1-v2 classify every sample by a constant",
+    predicted=(
+        "with the attention of T2, w+ = c1+c2+v1+v2 and w- = c1+c2-v1-v2 classify every sample by a constant"
+    ),
     needs={"stages": LIMIT, "end_of": "2"},
     control={"end_of": "1.2"},
     control_is="the uniform attention of T1",
 )
 def simple_neurons_separate_after_stage_two(stages: xr.Dataset, end_of: str) -> Verdict:
-    """Neurons that add up the signals, with opposite class signals in the two heads, solve the task once attention is learned.
+    """Neurons that add up the signals, with opposite class signals in the two heads, solve the task once
+    attention is learned.
 
     Threshold: least y f of at least 0.1, because the text says Omega(1)."""
     neurons = np.array([[1.0, 1, 1, 1], [1, 1, -1, -1]])
@@ -43,7 +46,10 @@ def simple_neurons_separate_after_stage_two(stages: xr.Dataset, end_of: str) -> 
 @claim(
     "mixture.lemF1F2",
     source="Lemmas F.1 and F.2",
-    predicted="in stage 3 class alignment grows in proportion to g+ and group alignment at least in proportion to g-",
+    predicted=(
+        "in stage 3 class alignment grows in proportion to g+ and group alignment at least in "
+        "proportion to g-"
+    ),
     needs={"stages": LIMIT},
     control={"stages": WITHOUT_STAGE_2},
     control_is="stage 2 left out: group alignment does not follow the conflicting samples",
@@ -51,8 +57,8 @@ def simple_neurons_separate_after_stage_two(stages: xr.Dataset, end_of: str) -> 
 def neurons_grow_with_the_errors(stages: xr.Dataset) -> Verdict:
     """Through stage 3, d(w+.v)/dt over g+ stays between constants and d(w+.c)/dt over g- above one.
 
-    Threshold: a factor of at most 4 between the largest and the least d(w+.v)/g+, and at least 0.02 for d(w+.c)/g-,
-    because the lemmas say Theta and Omega, with a remainder of order omega."""
+    Threshold: a factor of at most 4 between the largest and the least d(w+.v)/g+, and at least 0.02 for
+    d(w+.c)/g-, because the lemmas say Theta and Omega, with a remainder of order omega."""
     part = during(stages, "3")
     moving, (plus, minus) = velocity(part)["neurons"][0, :, 0], _errors(part)
     by_class, by_group = moving[:, 2] / plus, moving[:, 0] / minus
@@ -65,15 +71,19 @@ def neurons_grow_with_the_errors(stages: xr.Dataset) -> Verdict:
 @claim(
     "mixture.F3",
     source="Theorem F.3",
-    predicted="in stage 3 the loss falls at least like the squared errors, so it is at most of order 1/(t - T2 + 1)",
+    predicted=(
+        "in stage 3 the loss falls at least like the squared errors, so it is at most of order 1/(t - T2 + 1)"
+    ),
     needs={"stages": LIMIT},
     control={"stages": WITHOUT_STAGE_2},
     control_is="stage 2 left out: the loss stays on its plateau",
 )
 def loss_falls_like_one_over_time(stages: xr.Dataset) -> Verdict:
-    """Through stage 3, -dLoss/dt over g+^2 + g-^2 stays above a constant, and loss times (t - T2 + 1) stays bounded.
+    """Through stage 3, -dLoss/dt over g+^2 + g-^2 stays above a constant, and loss times (t - T2 + 1) stays
+    bounded.
 
-    Threshold: at least 0.01, and at most 20 down to a loss of 0.001, because the theorem says Omega and O(1/t)."""
+    Threshold: at least 0.01, and at most 20 down to a loss of 0.001, because the theorem says Omega and
+    O(1/t)."""
     part = during(stages, "3")
     plus, minus = _errors(part)
     falling = (velocity(part)["neurons"][0] ** 2).sum((-1, -2))  # the gradient flow of neurons alone

@@ -1,4 +1,5 @@
-"""Section 5 and Appendix G: the infinite-width model, how far finite width is from it, and how robust training is."""
+"""Section 5 and Appendix G: the infinite-width model, how far finite width is from it, and how robust
+training is."""
 
 from __future__ import annotations
 
@@ -23,11 +24,12 @@ from stagewise.papers.mixture.studies import biases, rates, scales, scales_at_in
 def finite_width_approaches_infinite_width(finite: xr.Dataset, infinite: xr.Dataset) -> Verdict:
     """The largest difference of any score at any time from the infinite-width run shrinks with the width.
 
-    Threshold: a slope in log-log between -0.6 and -0.4, because the inner products at the start deviate by 1/sqrt(m)."""
+    Threshold: a slope in log-log between -0.6 and -0.4, because the inner products at the start deviate by
+    1/sqrt(m)."""
     error = score_error(finite, infinite).transpose("seed", "width")
-    return slope("slope on width", np.log(finite.width.values), np.log(error.values), at_least=-0.6, at_most=-0.4).also(
-        error_at_128=float(error.sel(width=128).median())
-    )
+    return slope(
+        "slope on width", np.log(finite.width.values), np.log(error.values), at_least=-0.6, at_most=-0.4
+    ).also(error_at_128=float(error.sel(width=128).median()))
 
 
 @claim(
@@ -37,13 +39,17 @@ def finite_width_approaches_infinite_width(finite: xr.Dataset, infinite: xr.Data
     needs={"finite": scales, "infinite": scales_at_infinite_width, "relative_to_start": False},
     control={"relative_to_start": True},
     control_is="the error in units of its start, omega^2 / sqrt(m), which training does amplify by 1/omega^2",
-    note="The start deviates by omega^2 / sqrt(m), and training amplifies this by about 1/omega^2: the two cancel, and at fixed "
+    note="The start deviates by omega^2 / sqrt(m), and training amplifies this by about 1/omega^2: the two "
+    "cancel, and at fixed "
     "width the error hardly depends on omega.",
 )
-def amplification_is_at_most_polynomial(finite: xr.Dataset, infinite: xr.Dataset, relative_to_start: bool) -> Verdict:
+def amplification_is_at_most_polynomial(
+    finite: xr.Dataset, infinite: xr.Dataset, relative_to_start: bool
+) -> Verdict:
     """At fixed width the deviation from infinite width grows no faster than 1/omega as omega falls.
 
-    Threshold: a slope of log error on log 1/omega of at most 1, because that is the mildest polynomial the text allows."""
+    Threshold: a slope of log error on log 1/omega of at most 1, because that is the mildest polynomial the
+    text allows."""
     omega = finite.initial_scale.values
     error = score_error(finite, infinite).transpose("seed", "initial_scale").values
     error = error / omega**2 if relative_to_start else error
@@ -53,7 +59,10 @@ def amplification_is_at_most_polynomial(finite: xr.Dataset, infinite: xr.Dataset
 @claim(
     "mixture.lemG1",
     source="Lemmas G.1 and H.2",
-    predicted="with probability 1 - delta the initial inner products are within omega^2 (sqrt(4/m log 8/delta) + 4/m log 8/delta) of their mean",
+    predicted=(
+        "with probability 1 - delta the initial inner products are within omega^2 (sqrt(4/m log "
+        "8/delta) + 4/m log 8/delta) of their mean"
+    ),
     needs={"starts": JointTraining.plan(width=64, steps=1, seeds=256), "of_bound": 1.0},
     control={"of_bound": 0.25},
     control_is="a quarter of the bound",
@@ -81,9 +90,11 @@ def initial_inner_products_concentrate(starts: xr.Dataset, of_bound: float) -> V
     beyond_paper=True,
 )
 def one_row_is_enough(joint: xr.Dataset) -> Verdict:
-    """With a single row in the key and query matrices the task is still learned: one difference direction is needed.
+    """With a single row in the key and query matrices the task is still learned: one difference direction is
+    needed.
 
-    Threshold: every sample right and a loss below 0.01 in most seeds, because that is what learning means in Figure 1."""
+    Threshold: every sample right and a loss below 0.01 in most seeds, because that is what learning means in
+    Figure 1."""
     return share_of_seeds("share of seeds that learn", learned(joint, 0.01))
 
 
@@ -97,9 +108,11 @@ def one_row_is_enough(joint: xr.Dataset) -> Verdict:
     beyond_paper=True,
 )
 def descent_follows_flow(rates: xr.Dataset, largest: float) -> Verdict:
-    """The time (steps times learning rate) at which the conflicting samples are learned does not depend on the learning rate.
+    """The time (steps times learning rate) at which the conflicting samples are learned does not depend on
+    the learning rate.
 
-    Threshold: within 10 % of the time at rate 0.01 for rates up to 1, because flow-like means the same times."""
+    Threshold: within 10 % of the time at rate 0.01 for rates up to 1, because flow-like means the same
+    times."""
     time = time_to_learn(rates, "conflicting").isel(seed=0) * rates.learning_rate
     time = time.where(rates.learning_rate <= largest, drop=True).values
     return exactly("largest relative deviation", abs(time / time[0] - 1).max(), at_most=0.1)
@@ -113,18 +126,23 @@ def descent_follows_flow(rates: xr.Dataset, largest: float) -> Verdict:
     control={"small": (0.0, 5.0), "not_small": (0.05, 0.5)},
     control_is="small and other biases exchanged",
     beyond_paper=True,
-    note="At infinite width, where the theory lives. At finite width a bias of 5 is learned too, late: see mixture.bias.finite.",
+    note=(
+        "At infinite width, where the theory lives. At finite width a bias of 5 is learned too, late: see "
+        "mixture.bias.finite."
+    ),
 )
 def bias_must_be_small_and_positive(biases: xr.Dataset, small: tuple, not_small: tuple) -> Verdict:
-    """At infinite width, with a bias between 0.05 and 1 everything is learned; with 0 the ReLUs are dead and with 5 attention
-    never starts.
+    """At infinite width, with a bias between 0.05 and 1 everything is learned; with 0 the ReLUs are dead and
+    with 5 attention never starts.
 
-    Threshold: every sample right at the small biases, and a conflicting loss still at log 2 (to 1e-6) at the others,
-    because the paper asks for a sufficiently small positive constant."""
+    Threshold: every sample right at the small biases, and a conflicting loss still at log 2 (to 1e-6) at the
+    others, because the paper asks for a sufficiently small positive constant."""
     end = biases.isel(record=-1, seed=0)
     left = abs(end.loss.sel(kind="conflicting", bias=list(not_small)) - np.log(2)).max().item()
     return all_of(
-        exactly("least accuracy, small biases", end.accuracy.sel(bias=list(small)).min().item(), at_least=1 - 1e-9),
+        exactly(
+            "least accuracy, small biases", end.accuracy.sel(bias=list(small)).min().item(), at_least=1 - 1e-9
+        ),
         exactly("conflicting loss minus log 2, other biases", left, at_most=1e-6),
     )
 
@@ -137,13 +155,17 @@ def bias_must_be_small_and_positive(biases: xr.Dataset, small: tuple, not_small:
     control={"joint": JointTraining.plan(bias=5.0, steps=14000, seeds=8, trains="neurons")},
     control_is="attention frozen",
     beyond_paper=True,
-    restated="2026-11-15: a second condition, group alignments of opposite sign, was dropped: it is no part of learning, and half of "
+    restated="2026-11-15: a second condition, group alignments of opposite sign, was dropped: it is no part "
+    "of learning, and half of "
     "the seeds show it.",
 )
 def finite_width_learns_from_a_large_bias(joint: xr.Dataset) -> Verdict:
     """With a bias of 5, from which infinite width never learns, every sample is learned at width 128.
 
-    Threshold: every sample right in most seeds after 14000 steps, because that is twice the length of Figure 1."""
+    Threshold: every sample right in most seeds after 14000 steps, because that is twice the length of Figure
+    1."""
     end = joint.isel(record=-1)
     c1, c2 = (end.neurons.sel(head="+", signal=signal, drop=True) for signal in ("c1", "c2"))
-    return share_of_seeds("share of seeds that learn", end.accuracy > 1 - 1e-9).also(opposite_groups=float((c1 * c2 < 0).mean()))
+    return share_of_seeds("share of seeds that learn", end.accuracy > 1 - 1e-9).also(
+        opposite_groups=float((c1 * c2 < 0).mean())
+    )

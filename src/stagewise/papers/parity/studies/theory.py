@@ -7,14 +7,25 @@ from math import ceil, log
 from stagewise.lab.study import Study
 from stagewise.papers.parity.experiments import Construction, Embeddings, Identities, Rounded, ThreeSteps
 
-# Theorem 3 as it stands: hinge loss, and outputs that stay within its linear part. The linear loss lets epsilon be as large as
-# Lemma 5.4 wants it (120 eta0 / (m n)), orthogonal embeddings do away with d: the regime that the proofs speak of.
+# Theorem 3 as it stands: hinge loss, and outputs that stay within its linear part. The linear loss lets
+# epsilon be as large as
+# Lemma 5.4 wants it (120 eta0 / (m n)), orthogonal embeddings do away with d: the regime that the proofs
+# speak of.
 three_steps = ThreeSteps.plan()
 linear_loss = ThreeSteps.plan(loss="linear")
-proofs = ThreeSteps.plan(loss="linear", epsilon=1000.0, neurons=200, batch=100_000, dimension=0, signal=80.0,
-                         **{"task.bits": 10, "task.secret_size": 3})  # fmt: skip
+proofs = ThreeSteps.plan(
+    loss="linear",
+    epsilon=1000.0,
+    neurons=200,
+    batch=100_000,
+    dimension=0,
+    signal=80.0,
+    **{"task.bits": 10, "task.secret_size": 3},
+)
 random_embeddings = proofs.but(dimension=4096, batch=16_000)
-one_pass = proofs.but(batch=2000, neurons=50, **{"task.bits": 20, "task.chain_of_thought": False})  # no chain of thought
+one_pass = proofs.but(
+    batch=2000, neurons=50, **{"task.bits": 20, "task.chain_of_thought": False}
+)  # no chain of thought
 
 identities = Identities.plan()
 flipping = Identities.plan(epsilon=0.3, signal=500.0)
@@ -52,31 +63,53 @@ rounded = Study(
 
 
 def _few_samples(which: str, quick: int, more: int) -> Study:
-    """Theorem 3 at batches by factors, n bits of which a quarter are secret, and neurons in proportion to n."""
+    """Theorem 3 at batches by factors, n bits of which a quarter are secret, and neurons in proportion to
+    n."""
 
     def sizes(n: int, neurons: int) -> dict:
         return {"task.bits": n, "task.secret_size": n // 4, "neurons": neurons * n}
 
     return Study(
         f"parity.{which}_samples",
-        f"Theorem 3 with few samples, {quick} bits (presets standard and paper: {more}) and a quarter of them secret.",
+        f"Theorem 3 with few samples, {quick} bits (presets standard and paper: {more}) and a quarter of "
+        "them secret.",
         ThreeSteps.plan(loss="linear", epsilon=10.0, dimension=0, signal=60.0, seeds=6, **sizes(quick, 12)),
         over={"batch": (125, 250, 500, 1000, 2000)},
-        at_preset={preset: {"seeds": 8, "batch": (125, 250, 500, 1000, 2000, 4000), **sizes(more, 25)} for preset in ("standard", "paper")},
+        at_preset={
+            preset: {"seeds": 8, "batch": (125, 250, 500, 1000, 2000, 4000), **sizes(more, 25)}
+            for preset in ("standard", "paper")
+        },
     )
 
 
-small_samples, middle_samples, large_samples = (_few_samples(*sizes) for sizes in (("small", 8, 8), ("middle", 12, 16), ("large", 16, 32)))
+small_samples, middle_samples, large_samples = (
+    _few_samples(*sizes) for sizes in (("small", 8, 8), ("middle", 12, 16), ("large", 16, 32))
+)
 few_dimensions = Study(
     "parity.few_dimensions",
     "Which neurons a place switches on, when embeddings are short.",
-    ThreeSteps.plan(loss="linear", epsilon=1000.0, neurons=100, batch=1000, signal=60.0, **{"task.bits": 10, "task.secret_size": 3}),
+    ThreeSteps.plan(
+        loss="linear",
+        epsilon=1000.0,
+        neurons=100,
+        batch=1000,
+        signal=60.0,
+        **{"task.bits": 10, "task.secret_size": 3},
+    ),
     over={"dimension": (16, 128, 1024)},
 )
 # A phase diagram of Theorem 3: how many dimensions, how many neurons.
 phase = Study(
     "parity.phase",
     "Whether three steps are enough, by the length of embeddings and the number of neurons.",
-    ThreeSteps.plan(loss="linear", epsilon=1000.0, batch=2000, signal=60.0, tested=1024, seeds=8, **{"task.bits": 10, "task.secret_size": 3}),
+    ThreeSteps.plan(
+        loss="linear",
+        epsilon=1000.0,
+        batch=2000,
+        signal=60.0,
+        tested=1024,
+        seeds=8,
+        **{"task.bits": 10, "task.secret_size": 3},
+    ),
     over={"dimension": (16, 64, 256, 1024, 4096), "neurons": (10, 25, 50, 100, 200)},
 )
