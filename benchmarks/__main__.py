@@ -10,7 +10,7 @@ from stagewise import threads
 
 threads.all_cores()  # both sides have them all
 from benchmarks import composition, cooccurrence, lego, mixture, page, parity, sweep  # noqa: E402
-from stagewise.lab.provenance import environment  # noqa: E402
+from stagewise.lab.store.provenance import environment  # noqa: E402
 
 
 def main() -> None:

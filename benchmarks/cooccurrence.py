@@ -70,9 +70,8 @@ def torch_eager(seeds, epochs: int) -> dict:
     drawn = [initial.weights(settings, seed) for seed in seeds]
     sets = [settings.task.training_set(generator(seed, DATA)) for seed in seeds]
     a = torch.tensor(np.stack([w["signs"] for w in drawn]))
-    X = torch.tensor(np.stack([np.eye(settings.task.vocabulary)[s.tokens] for s in sets])).transpose(
-        -1, -2
-    )  # [seed, n, d, L]
+    # [seed, n, d, L]
+    X = torch.tensor(np.stack([np.eye(settings.task.vocabulary)[s.tokens] for s in sets])).transpose(-1, -2)
     label = torch.tensor(np.stack([s.label for s in sets]))
     w = {
         name: torch.tensor(np.stack([one[name] for one in drawn]), requires_grad=True)

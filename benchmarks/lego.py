@@ -22,7 +22,7 @@ from stagewise.papers.lego.learning import Learning, next_clause_loss
 from stagewise.tasks.groups import Action
 from stagewise.tasks.lego import Lego, Sentences
 from stagewise.training import adam
-from stagewise.training.loop import Training
+from stagewise.training.loop import TrainingLoop
 
 RATE, CLIP, BATCH, LENGTH, REPEATS = 1e-3, 1.0, 128, 5, 20
 TASK, SHAPE = Lego(Action("S5")), Clauses()
@@ -62,16 +62,16 @@ def rows() -> list[dict]:
 class _Unwatched(Learning):
     """Training without measurements."""
 
-    def measure(self, weights, numbers, key):
+    def measure(self, weights, constants, key):
         return {}
 
 
 def _training(steps: int = 100) -> float:
     """Seed-steps a second when the lab trains a seed on each thread, as its large presets do."""
-    settings, lanes = experiments.Training(task=TASK, decoder=SHAPE), threads.count()
+    settings, lanes = experiments.DecoderTraining(task=TASK, decoder=SHAPE), threads.count()
     rule = _Unwatched(TASK, SHAPE, LENGTH, BATCH, False, (LENGTH,), BATCH, CLIP)
     state = rule.enter(settings.start(np.arange(lanes)))
-    return rate(lambda: Training(rule, (steps,)).advance(state, 0), steps * lanes)
+    return rate(lambda: TrainingLoop(rule, (steps,)).advance(state, 0), steps * lanes)
 
 
 def _chains(model: ClauseDecoder) -> dict:

@@ -19,9 +19,8 @@ def rows() -> list[dict]:
 
     with tempfile.TemporaryDirectory() as folder:
         stored = Path(os.environ.get("STAGEWISE_QUICK_RUNS") or Path(folder) / "runs")
-        made = sw.reproduce(
-            "all", "quick", runs=stored, out=Path(folder) / "first"
-        )  # makes the runs, and warms up
+        # Makes the runs, and warms up.
+        made = sw.reproduce("all", "quick", runs=stored, out=Path(folder) / "first")
         rendered = _render(stored, Path(folder) / "again")
         found = [
             row("page: report of all papers at quick, from stored runs, against 20", "s", rendered, 20.0),
@@ -39,8 +38,8 @@ def rows() -> list[dict]:
 def _render(stored: Path, out: Path) -> float:
     """Judging is not part of it: the page is written from a ledger in memory."""
     from stagewise.lab import api, catalogue
-    from stagewise.lab.engine import run_all
-    from stagewise.lab.ledger import judge_all
+    from stagewise.lab.execute.compute import run_all
+    from stagewise.lab.judge.ledger import judge_all
     from stagewise.lab.report import write
 
     claims, papers = api.claims_named("all"), list(catalogue.papers().values())
@@ -73,7 +72,7 @@ def _listing(root: Path) -> float:
 
     finished_jobs(root, RUNS)
     server = subprocess.Popen(
-        [sys.executable, "-m", "stagewise.cli", "serve", "--runs", str(root), "--port", "0"],
+        [sys.executable, "-m", "stagewise", "serve", "--runs", str(root), "--port", "0"],
         stdout=subprocess.PIPE,
         text=True,
     )

@@ -17,8 +17,8 @@ from stagewise import threads
 from stagewise.models.answers import answers
 from stagewise.models.exchange import to_hugging_face
 from stagewise.models.gpt import GPT
-from stagewise.papers.parity.experiments import Training
-from stagewise.papers.parity.start import lane
+from stagewise.papers.parity.experiments import GPTTraining
+from stagewise.papers.parity.initial import lane
 from stagewise.training import adam
 
 RATE, CLIP, BATCH, REPEATS = 1e-4, 1.0, 512, 3
@@ -36,7 +36,7 @@ def rows() -> list[dict]:
 
 
 def _compare(layers: int, heads: int, chain_of_thought: bool, matmul: float, plainly: bool) -> list[dict]:
-    settings = Training.at(
+    settings = GPTTraining.at(
         "paper", **{"gpt.layers": layers, "gpt.heads": heads, "task.chain_of_thought": chain_of_thought}
     )
     weights, _ = lane(settings, 0)
@@ -148,7 +148,7 @@ class _theirs:
         return float(loss.detach())
 
 
-def operations(settings: Training, fast: bool) -> float:
+def operations(settings: GPTTraining, fast: bool) -> float:
     """Floating-point operations of the matrix products of one step, forward and backward (three times the
     forward pass)."""
     D, T, P, L, H = (
@@ -167,9 +167,8 @@ def operations(settings: Training, fast: bool) -> float:
     if not fast:
         per_sample = L * block(T)
     else:
-        first = (P if L == 1 else T) * (
-            8 * D * D + 2 * T * H * D
-        )  # from tables, with the output folded into the values
+        # From tables, with the output folded into the values.
+        first = (P if L == 1 else T) * (8 * D * D + 2 * T * H * D)
         per_sample = first + (L - 2) * block(T) + block(P) if L > 1 else first
     return 6.0 * BATCH * per_sample
 

@@ -15,11 +15,12 @@ JOBS, ON_RAY, STEPS, LISTED = 256, 64, 6000, 10_000
 
 def rows() -> list[dict]:
     import stagewise as sw
-    from stagewise.lab import catalogue, sweep
-    from stagewise.lab.engines import InProcess, engine
-    from stagewise.lab.engines.on_ray import OnRay
-    from stagewise.lab.progress import Silent
-    from stagewise.lab.runs import listing
+    from stagewise.lab import catalogue
+    from stagewise.lab.execute import sweep
+    from stagewise.lab.execute.engines import InProcess, engine
+    from stagewise.lab.execute.engines.on_ray import OnRay
+    from stagewise.lab.execute.progress import Progress
+    from stagewise.lab.store.runs import listing
 
     rates = tuple(float(rate) for rate in np.linspace(0.01, 0.1, JOBS).round(6))
 
@@ -35,14 +36,13 @@ def rows() -> list[dict]:
         """Jobs a second, compilation included, as a user waits for it."""
         folder.mkdir(exist_ok=True)
         planned = sweep.plan(chosen(steps, jobs), folder, most_lanes=lanes)
-        return jobs / seconds(lambda: by.run(planned.groups, folder, Silent(), False))
+        return jobs / seconds(lambda: by.run(planned.groups, folder, Progress(), False))
 
     found = []
     with tempfile.TemporaryDirectory() as name:
         root = Path(name)
-        run(
-            root / "imports", InProcess(), steps=20, jobs=1
-        )  # and the draw of a start, which all of them need
+        # And the draw of a start, which all of them need.
+        run(root / "imports", InProcess(), steps=20, jobs=1)
         together = run(root / "together", InProcess())
         alone = run(root / "alone", InProcess(), lanes=1)
         on_ray = run(root / "ray", OnRay(), lanes=1, jobs=ON_RAY)
@@ -94,7 +94,7 @@ def _overhead(chosen, root: Path) -> float:
     import jax
 
     import stagewise as sw
-    from stagewise.lab import sweep
+    from stagewise.lab.execute import sweep
 
     sw.sweep(chosen(20), runs=root / "warm")  # compiles
     [group] = sweep.plan(chosen(20), root / "cost-0").groups
@@ -113,7 +113,7 @@ def _overhead(chosen, root: Path) -> float:
 
 def finished_jobs(root: Path, count: int) -> None:
     """So many finished runs, as far as a list reads them."""
-    from stagewise.lab.runs import Block, code_of
+    from stagewise.lab.store.block import Block, code_of
     from stagewise.papers.mixture.experiments import JointTraining
 
     code = code_of(JointTraining)

@@ -16,7 +16,7 @@ ROOT = Path(__file__).parents[1]
 
 
 def stagewise(*arguments, cwd=None):
-    command = [sys.executable, "-m", "stagewise.cli", *arguments]
+    command = [sys.executable, "-m", "stagewise", *arguments]
     return subprocess.run(command, capture_output=True, text=True, cwd=cwd, timeout=600)
 
 
@@ -80,7 +80,7 @@ def stagewise(*arguments, cwd=None):
         (["run", "parity.three_steps", "--task.format", "code"], "the theory has the paper's format"),
         (["export", "/nowhere", "out"], "/nowhere"),
         (["frobnicate"], "invalid choice: 'frobnicate'"),
-        (["run", "lego.training", "--lengths", "5", "5"], "must grow from one turn to the next"),
+        (["run", "lego.training", "--lengths", "5", "5"], "must grow from one phase to the next"),
         (["run", "lego.training", "--tested", "5", "200"], "a length between 1 and 63"),
         (["run", "lego.training", "--task.action.group", "E8"], "unknown group 'E8'"),
         (
@@ -122,7 +122,7 @@ def test_mistakes_get_one_sentence_and_exit_code_2(arguments, says, tmp_path):
 )
 def test_quick_answers_import_no_jax(arguments, tmp_path):
     script = (
-        f"import sys; from stagewise.cli import main\ntry: main({arguments!r})\nexcept SystemExit: "
+        f"import sys; from stagewise.commands.main import main\ntry: main({arguments!r})\nexcept SystemExit: "
         "pass\nassert 'jax' not in sys.modules"
     )
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, cwd=tmp_path)
@@ -130,7 +130,7 @@ def test_quick_answers_import_no_jax(arguments, tmp_path):
 
 
 def test_a_reader_that_has_seen_enough_is_no_error(tmp_path):
-    piped = f"{sys.executable} -m stagewise.cli list lego | head -1"
+    piped = f"{sys.executable} -m stagewise list lego | head -1"
     done = subprocess.run(
         ["bash", "-o", "pipefail", "-c", piped], capture_output=True, text=True, cwd=tmp_path
     )
@@ -159,7 +159,7 @@ def long_run(tmp_path):
     command = [
         sys.executable,
         "-m",
-        "stagewise.cli",
+        "stagewise",
         "run",
         "mixture.joint",
         "--steps",
@@ -199,7 +199,7 @@ def test_a_request_to_stop_is_taken_while_starting_up(tmp_path, after):
 def test_a_request_lost_in_a_callback_is_remembered_and_not_shown():
     script = """
 import gc, os, signal
-from stagewise.lab import interrupt
+from stagewise.lab.execute import interrupt
 interrupt.listen()
 def callback(phase, info):
     if phase == "start":
@@ -217,7 +217,17 @@ except KeyboardInterrupt:
 
 
 def test_a_bad_environment_variable_is_one_sentence(tmp_path):
-    words = [sys.executable, "-m", "stagewise.cli", "run", "mixture.joint", "--steps", "20", "--seeds", "1"]
+    words = [
+        sys.executable,
+        "-m",
+        "stagewise",
+        "run",
+        "mixture.joint",
+        "--steps",
+        "20",
+        "--seeds",
+        "1",
+    ]
     done = subprocess.run(
         words,
         capture_output=True,

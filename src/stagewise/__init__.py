@@ -30,9 +30,9 @@ _ROOMS = {
     "study": "stagewise.lab.api",
     "figure": "stagewise.lab.api",
     "sweep": "stagewise.lab.api",
-    "Sweep": "stagewise.lab.sweep",
-    "Experiment": "stagewise.lab.experiment",
-    "Study": "stagewise.lab.study",
+    "Sweep": "stagewise.lab.execute.sweep",
+    "Experiment": "stagewise.lab.spec.experiment",
+    "Study": "stagewise.lab.spec.study",
     "Refused": "stagewise.errors",
 }
 __all__ = sorted(_ROOMS)

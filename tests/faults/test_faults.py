@@ -44,7 +44,7 @@ def sweeping(runs, settings=SHORT, *more) -> subprocess.Popen:
         *more,
     ]
     return subprocess.Popen(
-        [sys.executable, "-m", "stagewise.cli", *words],
+        [sys.executable, "-m", "stagewise", *words],
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
@@ -86,9 +86,8 @@ def test_killed_at_random_moments_until_it_ends_a_sweep_is_as_if_nothing_had_bee
     moments, kills, began = random.Random(engine), 0, time.monotonic()
     while True:
         before, process = saved(runs), sweeping(runs, LONG, "--engine", engine)
-        while (
-            process.poll() is None and saved(runs) == before
-        ):  # a kill before that is dull, and nothing would ever end
+        # A kill before that is dull, and nothing would ever end.
+        while process.poll() is None and saved(runs) == before:
             time.sleep(0.02)
         time.sleep(moments.uniform(0, 2))
         if process.poll() is not None or time.monotonic() - began > MOST_SECONDS:
@@ -203,9 +202,8 @@ def test_a_damaged_file_is_noticed_and_its_run_made_again(runs, undisturbed, inj
     expected = sw.sweep("mixture.joint", OVER, runs=undisturbed / "short", lanes=4, **SHORT)
     xr.testing.assert_allclose(found, expected, rtol=1e-9)  # made again alone, not with its group
     assert not (tmp_path / "ran").exists() and not found.missing.any()
-    if kind not in ("result.json", "plan") or (
-        kind == "result.json" and fault != "flipped"
-    ):  # set aside, and made again: one of four
+    # Set aside, and made again: one of four.
+    if kind not in ("result.json", "plan") or (kind == "result.json" and fault != "flipped"):
         assert len(notes.begun) == 1 and len(list(runs.glob("*/*/damaged-*"))) == 1
     injected(1, "damaged files")
 

@@ -50,9 +50,8 @@ def test_a_node_that_dies_in_the_middle_changes_nothing(runs, undisturbed, injec
 def test_a_driver_that_dies_leaves_only_what_is_missing(runs, undisturbed, injected, cluster):
     process = sweeping(runs, LONG, *on(cluster))
     begun = time.monotonic()
-    while process.poll() is None and not list(
-        runs.glob("*/*/*/result.json")
-    ):  # one node: the second group has hardly begun
+    # One node: the second group has hardly begun.
+    while process.poll() is None and not list(runs.glob("*/*/*/result.json")):
         assert time.monotonic() - begun < 120
         time.sleep(0.05)
     os.killpg(process.pid, signal.SIGKILL)
@@ -71,9 +70,10 @@ def test_without_a_shared_filesystem_results_come_back_through_ray(
     """The node is told of a folder that it does not have."""
     import ray
 
-    from stagewise.lab import api, sweep
-    from stagewise.lab.engines.on_ray import _store, _work
-    from stagewise.lab.jobs import to_json
+    from stagewise.lab import api
+    from stagewise.lab.execute import sweep
+    from stagewise.lab.execute.engines.on_ray import _store, _work
+    from stagewise.lab.execute.jobs import to_json
     from tests.faults.test_faults import OVER
 
     runs.mkdir()

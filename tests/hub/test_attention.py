@@ -7,11 +7,11 @@ import json
 import numpy as np
 import pytest
 
-from stagewise.cli import main
+from stagewise.commands.main import main
 from stagewise.errors import Refused
 from stagewise.hub import attention
 from stagewise.hub.questions import Question, read_questions
-from stagewise.lab.progress import Silent
+from stagewise.lab.execute.progress import Progress
 
 QUESTIONS = [
     {"question": "Ann has 2 pens and buys 3 . How many ?", "answer": "Ann has 2 + 3 = 5 pens . \n#### 5"},
@@ -80,10 +80,9 @@ def test_patterns_are_those_the_library_gives_out(folder):
 
 def test_entropies_have_their_shape_and_range_and_a_stopped_run_goes_on(folder, data, tmp_path, monkeypatch):
     out = tmp_path / "out"
-    whole = attention.probe(attention.Probe(str(folder), data), out, Silent())
-    assert (
-        whole.shape == (3, 3, 2, 4) and (whole > 0.9).all() and (whole <= 1 + 1e-6).all()
-    )  # random weights: nearly uniform
+    whole = attention.probe(attention.Probe(str(folder), data), out, Progress())
+    # Random weights: nearly uniform.
+    assert whole.shape == (3, 3, 2, 4) and (whole > 0.9).all() and (whole <= 1 + 1e-6).all()
     assert (whole[:, 2] >= whole[:, 1] - 1e-6).all()  # a minimum over fewer places is not lower
     kept = out / "entropies.jsonl"
     first, second, _ = kept.read_text().splitlines(keepends=True)
@@ -95,11 +94,11 @@ def test_entropies_have_their_shape_and_range_and_a_stopped_run_goes_on(folder, 
         return lambda question, i: (asked.append(i), measure(question, i))[1]
 
     monkeypatch.setattr(attention, "_measuring", counting)
-    again = attention.probe(attention.Probe(str(folder), data), out, Silent())
+    again = attention.probe(attention.Probe(str(folder), data), out, Progress())
     assert asked == [1, 2]
     np.testing.assert_allclose(again, whole, atol=1e-5)
     with pytest.raises(Refused, match="another probe"):
-        attention.probe(attention.Probe(str(folder), data, places="answer"), out, Silent())
+        attention.probe(attention.Probe(str(folder), data, places="answer"), out, Progress())
 
 
 def test_the_command_prints_a_table_and_draws(folder, data, tmp_path, capsys):

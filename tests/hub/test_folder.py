@@ -5,16 +5,16 @@ import numpy as np
 import pytest
 
 import stagewise as sw
-from stagewise.cli import main
+from stagewise.commands.main import main
 from stagewise.models.sizes import Shape
 from stagewise.papers.mixture.experiments import JointTraining
-from stagewise.papers.parity.experiments import Training
+from stagewise.papers.parity.experiments import GPTTraining
 from stagewise.tasks.parity import Parity
 
 
 @pytest.fixture(scope="module")
 def trained(tmp_path_factory):
-    settings = Training(
+    settings = GPTTraining(
         task=Parity(8, 3),
         gpt=Shape(2, 2, 16),
         batch=16,

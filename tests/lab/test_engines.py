@@ -41,7 +41,7 @@ def test_a_pool_gives_the_same_bits(runs, tmp_path):
     words = [
         sys.executable,
         "-m",
-        "stagewise.cli",
+        "stagewise",
         "sweep",
         "mixture.joint",
         "--over",
@@ -82,6 +82,6 @@ def test_a_claim_whose_run_fails_in_a_pool_is_not_judged(runs, monkeypatch):
         def run(self, groups, root, progress, fail_fast):
             groups[0][0].fail("ValueError: no such thing\n\nand more")
 
-    monkeypatch.setattr("stagewise.lab.engines.engine", lambda *_: Breaks())
+    monkeypatch.setattr("stagewise.lab.execute.engines.engine", lambda *_: Breaks())
     with pytest.raises(sw.Refused, match="ValueError: no such thing; the same command"):
         sw.reproduce("mixture.fig1a", runs=runs, engine="pool")

@@ -22,8 +22,8 @@ def test_charts_with_many_fonts_are_the_same_byte_for_byte(tmp_path):
     import altair as alt
     import pandas as pd
 
-    from stagewise.lab.figures import styled
-    from stagewise.lab.pictures import save
+    from stagewise.lab.draw.figures import styled
+    from stagewise.lab.draw.pictures import save
 
     table = pd.DataFrame({"x": [1, 2], "of": ["a", "b"]})
     chart = (

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 import xarray as xr
 
-from stagewise.lab.netcdf import encode, read
-from stagewise.lab.recorded import Recorded
+from stagewise.lab.store.named_arrays import NamedArrays
+from stagewise.lab.store.netcdf import encode, read
 
 
 def test_a_dataset_comes_back_as_xarray_writes_it(tmp_path):
@@ -25,7 +25,7 @@ def test_a_dataset_comes_back_as_xarray_writes_it(tmp_path):
         "time": (("seed", "record"), rng.standard_normal((2, 3))),
     }
     about = {"experiment": "x", "settings": '{"a": "ü"}'}
-    (tmp_path / "ours.nc").write_bytes(encode(Recorded(variables, coords, about)))
+    (tmp_path / "ours.nc").write_bytes(encode(NamedArrays(variables, coords, about)))
     xr.Dataset(variables, coords, about).to_netcdf(
         tmp_path / "theirs.nc", engine="scipy", format="NETCDF3_64BIT"
     )
@@ -44,4 +44,4 @@ def test_a_dataset_comes_back_as_xarray_writes_it(tmp_path):
 
 def test_numbers_that_do_not_fit_are_not_cut():
     with pytest.raises(ValueError, match="cannot hold"):
-        encode(Recorded({"count": (("n",), np.array([2**40]))}, {}, {}))
+        encode(NamedArrays({"count": (("n",), np.array([2**40]))}, {}, {}))

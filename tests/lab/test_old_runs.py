@@ -10,7 +10,7 @@ import xarray as xr
 
 import stagewise as sw
 from stagewise.lab import catalogue
-from stagewise.lab.runs import folders, listing
+from stagewise.lab.store.runs import folders, listing
 
 ARCHIVE = Path(__file__).parent / "runs_of_0.1.tar.xz"
 with tarfile.open(ARCHIVE) as archive:

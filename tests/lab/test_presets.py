@@ -3,11 +3,11 @@
 import pytest
 
 from stagewise.errors import Refused
-from stagewise.lab.claims import claim
-from stagewise.lab.engine import Runs
-from stagewise.lab.ledger import experiments_for, judge_all
-from stagewise.lab.statistics import exactly
-from stagewise.lab.study import NOT_YET, Later, Study
+from stagewise.lab.judge.claims import claim
+from stagewise.lab.judge.ledger import experiments_for, judge_all
+from stagewise.lab.judge.statistics import exactly
+from stagewise.lab.spec.study import NOT_YET, BeyondQuick, Study
+from stagewise.lab.store.run import Runs
 from stagewise.papers.mixture.experiments import JointTraining
 
 plan = JointTraining.plan(seeds=3).where(quick={"steps": 10}, standard={"steps": 20, "seeds": 5})
@@ -22,7 +22,9 @@ def test_a_plan_differs_by_preset_and_changes_on_top_win():
 
 
 def test_what_is_for_later_is_neither_run_nor_judged_at_preset_quick(tmp_path):
-    @claim("mixture.later", source="", predicted="", needs={"run": Later(plan)}, control={}, control_is="")
+    @claim(
+        "mixture.later", source="", predicted="", needs={"run": BeyondQuick(plan)}, control={}, control_is=""
+    )
     def later(run):
         """A statement.
 
@@ -39,6 +41,6 @@ def test_what_is_for_later_is_neither_run_nor_judged_at_preset_quick(tmp_path):
 
 
 def test_later_studies_keep_their_changes():
-    study = Later(Study("x.y", "", plan, over={"width": (2, 4)}))
+    study = BeyondQuick(Study("x.y", "", plan, over={"width": (2, 4)}))
     assert study.at("quick") is NOT_YET
     assert [cell.steps for _, cell in study.but(steps=9).at("standard").cells()] == [9, 9]

@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 from stagewise.lab import catalogue
-from stagewise.lab.charts import kept_records
-from stagewise.lab.example import Example
-from stagewise.lab.ledger import missing
+from stagewise.lab.draw.charts import kept_records
+from stagewise.lab.draw.example import Example
+from stagewise.lab.judge.ledger import missing
 from tests.lab.watched import watched
 
 SHOTS = "screenshots"
@@ -77,7 +77,7 @@ def test_every_figure_has_a_picture(quick):
 
 @pytest.mark.parametrize("paper", list(catalogue.papers()))
 def test_a_story_has_an_example_and_dynamics_and_names_only_figures_there_are(paper):
-    from stagewise.lab.dynamics import Dynamics
+    from stagewise.lab.draw.dynamics import Dynamics
 
     paper = catalogue.papers()[paper]
     shown = [each for part in paper.told() for each in part.shown]

@@ -13,15 +13,16 @@ import xarray as xr
 
 import stagewise as sw
 from stagewise.lab import catalogue
-from stagewise.lab.files import header
-from stagewise.lab.progress import Silent
-from stagewise.lab.runs import Block, listing
+from stagewise.lab.execute.progress import Progress
+from stagewise.lab.store.block import Block
+from stagewise.lab.store.files import header
+from stagewise.lab.store.runs import listing
 from stagewise.papers.mixture.experiments import JointTraining, ThreeStages
 
 small = JointTraining(width=4, steps=100, seeds=3)
 
 
-class Notes(Silent):
+class Notes(Progress):
     def __init__(self):
         self.begun, self.said, self.chunks = [], [], []
 
@@ -76,7 +77,7 @@ def test_an_interrupted_block_goes_on_beside_fresh_ones(runs):
 
 
 def test_groups_are_bounded(runs, monkeypatch):
-    from stagewise.lab import jobs
+    from stagewise.lab.execute import jobs
 
     monkeypatch.setattr(jobs, "MOST_LANES", 4)
     notes = Notes()
@@ -90,8 +91,8 @@ def test_groups_are_bounded(runs, monkeypatch):
 def test_the_code_digest_follows_what_a_run_uses(monkeypatch):
     import ast
 
-    from stagewise.lab import provenance
-    from stagewise.lab.runs import code_of
+    from stagewise.lab.store import provenance
+    from stagewise.lab.store.block import code_of
     from stagewise.papers.mixture.experiments import SymmetricTraining
 
     real = provenance._tree
@@ -138,7 +139,8 @@ def test_load_gives_the_run_of_a_folder(runs):
 LONG = "JointTraining(width=4, steps=60000, seeds=4)"
 SCRIPT = f"""
 import os, signal, sys, stagewise as sw
-from stagewise.lab import engine, runs
+from stagewise.lab.execute import compute as engine
+from stagewise.lab.store import runs
 from stagewise.papers.mixture.experiments import JointTraining
 engine.SECONDS_BETWEEN_CHECKPOINTS = 0.0
 path, saves = sys.argv[1], int(sys.argv[2])
@@ -198,7 +200,7 @@ def test_killed_while_a_group_is_stored_its_blocks_stay_in_company(runs, monkeyp
 
 
 def test_killed_between_two_results_what_is_stored_is_not_run_again_with_others(runs, monkeypatch):
-    from stagewise.lab import jobs
+    from stagewise.lab.execute import jobs
 
     monkeypatch.setattr(jobs, "MOST_LANES", 6)
     grid = sw.Study(
@@ -218,10 +220,11 @@ def test_killed_between_two_results_what_is_stored_is_not_run_again_with_others(
     monkeypatch.setattr(Block, "finish", whole)
     notes = Notes()
     xr.testing.assert_identical(sw.run(grid, runs=runs, progress=notes), undisturbed)
+    # Two of the first group, finished; the second.
     assert sorted(zip(notes.begun, map(bool, notes.chunks))) == [
         ("mixture.joint (4 seeds)", False),
         ("mixture.joint (4 seeds)", True),
-    ]  # two of the first group, finished; the second
+    ]
 
 
 def test_what_is_stored_but_not_finished_counts_when_seeds_are_looked_for(runs, monkeypatch):
@@ -281,9 +284,11 @@ def test_a_damaged_checkpoint_is_set_aside_and_the_run_goes_on(runs):
 
 def test_other_code_is_stale_kept_and_run_beside(runs, monkeypatch):
     old = sw.run(small, runs=runs).folders[0]
-    from stagewise.lab import runs as rooms
+    from stagewise.lab.store import block as one
+    from stagewise.lab.store import runs as all_of_them
 
-    monkeypatch.setattr(rooms, "code_of", lambda experiment: "0123abcd")
+    for room in (one, all_of_them):
+        monkeypatch.setattr(room, "code_of", lambda experiment: "0123abcd")
     new = sw.run(small, runs=runs).folders[0]
     assert new != old and old.exists()
     states = {run.folder: run.state for run in listing(runs, catalogue.experiments())}
@@ -322,7 +327,7 @@ def test_a_full_disk_is_one_sentence(runs, monkeypatch):
 
 
 def test_settings_round_trip(runs):
-    from stagewise.lab.settings import from_json, to_json
+    from stagewise.lab.spec.settings import from_json, to_json
 
     for experiment in (small, ThreeStages(width="infinite"), JointTraining.at("quick", **{"task.groups": 3})):
         assert from_json(type(experiment), to_json(experiment)) == experiment

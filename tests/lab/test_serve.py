@@ -26,7 +26,7 @@ LONG = [
 
 
 def stagewise(*arguments, **more) -> subprocess.Popen:
-    return subprocess.Popen([sys.executable, "-m", "stagewise.cli", *arguments], text=True, **more)
+    return subprocess.Popen([sys.executable, "-m", "stagewise", *arguments], text=True, **more)
 
 
 @pytest.fixture

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from stagewise.lab.statistics import (
+from stagewise.lab.judge.statistics import (
     all_of,
     every_seed,
     exactly,
@@ -72,12 +72,11 @@ def test_several_conditions():
 
 
 def test_difference_of_shares_is_newcombes():
-    from stagewise.lab.statistics import difference_of_shares
+    from stagewise.lab.judge.statistics import difference_of_shares
 
     measured = difference_of_shares("d", [True] * 56 + [False] * 14, [True] * 48 + [False] * 32).measured["d"]
-    assert np.allclose(
-        [measured.value, measured.low, measured.high], [0.2, 0.0524, 0.3339], atol=5e-4
-    )  # Newcombe 1998, example (a), method 10
+    # Newcombe 1998, example (a), method 10.
+    assert np.allclose([measured.value, measured.low, measured.high], [0.2, 0.0524, 0.3339], atol=5e-4)
     assert difference_of_shares("d", [True] * 20, [False] * 20).outcome == "holds"
     assert difference_of_shares("d", [False] * 20, [False] * 20).outcome == "inconclusive"
 

@@ -7,11 +7,13 @@ import pytest
 import xarray as xr
 
 import stagewise as sw
-from stagewise.cli import main
-from stagewise.lab import axes, sweep
+from stagewise.commands.main import main
 from stagewise.lab.api import sweep_from
-from stagewise.lab.engines import InProcess
-from stagewise.lab.recorded import Recorded
+from stagewise.lab.execute import sweep
+from stagewise.lab.execute.engines import InProcess
+from stagewise.lab.spec import axes
+from stagewise.lab.store import gather
+from stagewise.lab.store.named_arrays import NamedArrays
 from stagewise.papers.mixture.experiments import JointTraining
 from tests.lab.test_runs import Notes
 
@@ -34,14 +36,14 @@ def test_axes_are_lists_ranges_and_log_ranges(words, values):
 
 
 def test_axes_are_typed_by_the_setting():
-    from stagewise.papers.composition.experiments import Encoding
-    from stagewise.papers.parity.experiments import Training
+    from stagewise.papers.composition.experiments import EncoderTraining
+    from stagewise.papers.parity.experiments import GPTTraining
 
     assert axes.parse("learning_rate", "1e-4..1e-2/3log", JointTraining) == (1e-4, 1e-3, 1e-2)
     assert axes.parse("learning_rate", "1e+1,2", JointTraining) == (10.0, 2.0)
-    assert axes.parse("form", "token,readouts", Encoding) == ("token", "readouts")
-    assert axes.parse("asked_hops", "1+2+4,2+4", Encoding) == ((1, 2, 4), (2, 4))
-    assert axes.parse("task.chain_of_thought", "True,False", Training) == (True, False)
+    assert axes.parse("form", "token,readouts", EncoderTraining) == ("token", "readouts")
+    assert axes.parse("asked_hops", "1+2+4,2+4", EncoderTraining) == ((1, 2, 4), (2, 4))
+    assert axes.parse("task.chain_of_thought", "True,False", GPTTraining) == (True, False)
 
 
 def test_the_same_sweep_from_words_from_python_and_from_a_file_is_the_same(tmp_path):
@@ -270,9 +272,8 @@ def test_a_plan_is_shown_without_touching_what_is_there(runs, broken, capsys):
     before = sorted(runs.rglob("*"))
     capsys.readouterr()
     assert main([*words, "--dry-run", "--retry"]) == 0 and sorted(runs.rglob("*")) == before
-    assert (
-        main([*words[:3], "width=8", *words[4:-1], str(runs.parent / "new"), "--dry-run"]) == 0
-    )  # its only job breaks
+    # Its only job breaks.
+    assert main([*words[:3], "width=8", *words[4:-1], str(runs.parent / "new"), "--dry-run"]) == 0
     assert "no estimate" in capsys.readouterr().out
 
 
@@ -313,7 +314,7 @@ def test_what_is_missing_is_nan_in_every_kind_of_file(runs, broken, tmp_path):
 
 
 def test_cells_of_different_length_end_where_they_end(runs, tmp_path):
-    from stagewise.lab.phase import at_end
+    from stagewise.lab.draw.phase_diagram import at_end
 
     found = sw.sweep("mixture.joint", {"steps": (40, 300)}, runs=runs, width=4, seeds=2)
     last = at_end(found, "loss[conflicting]")
@@ -329,7 +330,7 @@ def test_a_setting_named_like_something_recorded_has_a_name_of_its_own():
         {"signal": (("seed", "record"), np.ones((2, 3)))}, {"seed": [0, 1], "record": np.arange(3)}
     )
     grid = sw.Sweep("parity.three_steps", {"signal": (40.0, 60.0)}).grid
-    found = grid.gather([Recorded.of(trajectory)] * 2)
+    found = gather.gather(grid.axes, [NamedArrays.of(trajectory)] * 2)
     assert (
         found.sizes["swept_signal"] == 2
         and found.signal.dims == ("swept_signal", "seed", "record")
@@ -338,7 +339,6 @@ def test_a_setting_named_like_something_recorded_has_a_name_of_its_own():
 
 
 def test_cells_that_are_alike_are_stacked_as_xarray_would_join_them(runs):
-    from stagewise.lab import gather
 
     found = sw.sweep("mixture.joint", OVER, runs=runs, **SMALL)
     cells = [
@@ -346,16 +346,17 @@ def test_cells_that_are_alike_are_stacked_as_xarray_would_join_them(runs):
         for rate in found.learning_rate.values
         for width in found.width.values
     ]
+    # Times of their own.
     cells = [
         cell.assign_coords(time=(("seed", "record"), np.full((2, cell.sizes["record"]), float(n))))
         for n, cell in enumerate(cells)
-    ]  # times of their own
+    ]
     named = {name: found[name].values.tolist() for name in OVER}
-    plain = [Recorded.of(cell) for cell in cells]
+    plain = [NamedArrays.of(cell) for cell in cells]
     assert gather.alike(plain)
     xr.testing.assert_identical(gather.stacked(named, plain), gather.joined(named, cells))
-    assert not gather.alike([plain[0], Recorded.of(cells[1].isel(record=slice(3)))]) and not gather.alike(
-        [plain[0], Recorded.of(cells[1].assign_coords(seed=[5, 6]))]
+    assert not gather.alike([plain[0], NamedArrays.of(cells[1].isel(record=slice(3)))]) and not gather.alike(
+        [plain[0], NamedArrays.of(cells[1].assign_coords(seed=[5, 6]))]
     )
 
 
@@ -364,8 +365,8 @@ class Killed(BaseException):
 
 
 def test_two_kills_in_the_middle_of_a_save_cost_a_chunk_each(runs, monkeypatch):
-    from stagewise.lab import engine
-    from stagewise.lab import runs as stored
+    from stagewise.lab.execute import compute as engine
+    from stagewise.lab.store import runs as stored
 
     monkeypatch.setattr(engine, "SECONDS_BETWEEN_CHECKPOINTS", 0)
     monkeypatch.setattr(engine, "SHARE_OF_TIME", 1e9)
@@ -398,8 +399,8 @@ def test_two_kills_in_the_middle_of_a_save_cost_a_chunk_each(runs, monkeypatch):
 
 @pytest.mark.parametrize("second", ["later save", "answer to a request to stop"])
 def test_two_kills_in_a_groups_first_saves_do_not_part_it(runs, monkeypatch, second):
-    from stagewise.lab import engine
-    from stagewise.lab import runs as stored
+    from stagewise.lab.execute import compute as engine
+    from stagewise.lab.store import runs as stored
 
     monkeypatch.setattr(engine, "SECONDS_BETWEEN_CHECKPOINTS", 0)
     monkeypatch.setattr(engine, "SHARE_OF_TIME", 1e9)
@@ -434,7 +435,7 @@ def test_two_kills_in_a_groups_first_saves_do_not_part_it(runs, monkeypatch, sec
 
 
 def test_neither_fewer_seeds_nor_another_sweep_costs_what_is_saved(runs, monkeypatch):
-    from stagewise.lab import engine
+    from stagewise.lab.execute import compute as engine
 
     monkeypatch.setattr(engine, "SECONDS_BETWEEN_CHECKPOINTS", 0)
     monkeypatch.setattr(engine, "SHARE_OF_TIME", 1e9)
@@ -561,24 +562,21 @@ def test_a_plan_is_data_and_damage_to_it_loses_nothing(runs):
     planned = sweep.plan(chosen, runs, most_lanes=4)
     assert [len(group) for group in planned.groups] == [2, 2]
     sweep.keep(planned)
-    assert [len(group) for group in sweep.plan(chosen, runs, most_lanes=256).groups] == [
-        2,
-        2,
-    ]  # kept, whatever is asked for now
+    # kept, whatever is asked for now
+    assert [len(group) for group in sweep.plan(chosen, runs, most_lanes=256).groups] == [2, 2]
     assert "pickle" not in planned.path.read_text() and sweep.read(planned.path) == chosen
     stored = json.loads(planned.path.read_text())
-    stored["groups"] = [[name[:-1] + "0" for name in group] for group in stored["groups"]]
+    stored["groups"] = [[name[:-1] + "x" for name in group] for group in stored["groups"]]
     planned.path.write_text(json.dumps(stored))
-    assert [len(group) for group in sweep.plan(chosen, runs, most_lanes=256).groups] == [
-        4
-    ]  # names that were changed: made again
+    # names that were changed: made again
+    assert [len(group) for group in sweep.plan(chosen, runs, most_lanes=256).groups] == [4]
     planned.path.write_bytes(planned.path.read_bytes()[:50])
     done = sweep.run(sweep.plan(chosen, runs), runs, InProcess())
     assert not done.jobs.missing and sweep.read(planned.path) == chosen
 
 
 def test_a_plan_whose_groups_do_not_go_together_is_split(runs):
-    from stagewise.lab.settings import digest
+    from stagewise.lab.spec.settings import digest
 
     chosen = sw.Sweep("mixture.joint", {"steps": (40, 80)}, "quick", {"seeds": 2, "width": 4})
     runs.mkdir()

@@ -4,7 +4,7 @@ in the ledger."""
 from pathlib import Path
 
 from stagewise.lab import catalogue
-from stagewise.lab.files import read_json
+from stagewise.lab.store.files import read_json
 
 LEDGER = Path(__file__).parents[2] / "ledger" / "quick.json"
 COMMITTED = {c["id"]: c["verdict"] for c in read_json(LEDGER)["claims"]}

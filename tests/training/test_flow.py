@@ -19,13 +19,13 @@ class Decay(Motion):
 
     stiff: bool = False
 
-    def velocity(self, weights, numbers, samples):
-        return {"x": -numbers["rate"] * weights["x"] * samples.sum(), "y": weights["x"] - weights["y"]}
+    def velocity(self, weights, constants, samples):
+        return {"x": -constants["rate"] * weights["x"] * samples.sum(), "y": weights["x"] - weights["y"]}
 
-    def measure(self, weights, numbers):
+    def measure(self, weights, constants):
         return weights
 
-    def watched(self, weights, numbers):
+    def watched(self, weights, constants):
         return {"x": weights["x"], "y": weights["y"]}
 
     def samples(self, kind):
@@ -113,7 +113,7 @@ def test_the_three_stage_flow_agrees_with_scipy():
     experiment = ThreeStages(width=16, seeds=1, initial_scale=0.3)
     program, state = experiment.program(), experiment.start(np.arange(1))
     motion = Closed(experiment.task)
-    numbers = {name: value[0] for name, value in state["numbers"].items()}
+    constants = {name: value[0] for name, value in state["constants"].items()}
     for chunk, stage in enumerate(program.stages[:3]):
         before = {name: np.asarray(value[0]) for name, value in state["weights"].items()}
         state, _ = program.advance(state, chunk)
@@ -124,7 +124,7 @@ def test_the_three_stage_flow_agrees_with_scipy():
         def field(t, y):
             parts = np.split(y, np.cumsum(sizes)[:-1])
             w = {name: part.reshape(shape) for name, part, shape in zip(before, parts, shapes)}
-            v = motion.velocity(w, numbers, motion.samples(stage.samples))
+            v = motion.velocity(w, constants, motion.samples(stage.samples))
             return np.concatenate([np.asarray(v[n]).ravel() * (n in stage.moves) for n in before])
 
         start = np.concatenate([before[name].ravel() for name in before])

@@ -1,1 +1,1 @@
-"""Commands that have more to say than fits into `cli.py`."""
+"""One command a file: `ABOUT`, `add_options(sub)` and `act(options, rest)`. The only place that prints."""

@@ -7,7 +7,10 @@ import tomllib
 from pathlib import Path
 
 from stagewise import threads
+from stagewise.commands.arguments import add_engine, add_preset, add_runs
 from stagewise.errors import Refused, require
+
+ABOUT = "Run an experiment over a grid of settings, here, on all cores, or on a Ray cluster."
 
 
 def add_options(sub: argparse.ArgumentParser) -> None:
@@ -37,30 +40,25 @@ def add_options(sub: argparse.ArgumentParser) -> None:
     sub.add_argument("--retry", action="store_true", help="try failed jobs again")
     sub.add_argument("--yes", action="store_true", help="even if it is a million jobs")
     sub.add_argument("--out", type=Path, help="write the results as .nc, .parquet or .csv")
+    add_preset(sub, None)
+    add_runs(sub)
 
 
-def add_engine(sub: argparse.ArgumentParser) -> None:
-    sub.add_argument(
-        "--engine",
-        default="process",
-        help="process (default), pool (the cores of this machine) or ray (a cluster)",
-    )
-    sub.add_argument("--workers", type=int, help="of the pool (default: one a core)")
-    sub.add_argument("--address", help="of the Ray cluster, host:port (default: Ray on this machine)")
-
-
-def act(options) -> int:
-    from stagewise.lab import api, sweep, tables
-    from stagewise.lab.files import make_folder
-    from stagewise.lab.progress import shown
-    from stagewise.lab.runs import runs_root
+def act(options, rest) -> int:
+    from stagewise.lab import api
+    from stagewise.lab.execute import sweep
+    from stagewise.lab.execute.progress import shown
+    from stagewise.lab.store import tables
+    from stagewise.lab.store.files import make_folder
+    from stagewise.lab.store.runs import runs_root
 
     chosen = _chosen(options)
     if chosen.preset != "quick":  # also where a file says so
         threads.all_cores()
     api.check_sweep(chosen, options.yes)
     if options.out:
-        tables.check_place(options.out)
+        tables.check(options.out)
+        make_folder(options.out.absolute().parent)
     root = options.runs or runs_root()
     require(not root.exists() or root.is_dir(), f"{root} is a file, not a folder (set --runs)")
     if not options.dry_run:
@@ -77,7 +75,8 @@ def act(options) -> int:
 
 
 def _print_plan(planned, options) -> None:
-    from stagewise.lab import sweep
+    from stagewise.lab.execute import sweep
+    from stagewise.lab.execute.progress import duration
 
     blocks, missing, failed = planned.jobs.all, planned.jobs.missing, planned.failed
     over = " x ".join(f"{path} ({len(values)})" for path, values in planned.sweep.over.items())
@@ -89,7 +88,7 @@ def _print_plan(planned, options) -> None:
     if options.dry_run and planned.groups:
         try:
             told = (
-                f"about {_time(sweep.estimate(planned))} of computing on one core after compilation, from "
+                f"about {duration(sweep.estimate(planned))} of computing on one core after compilation, from "
                 f"timing up to {sweep.MOST_TIMED} programs"
             )
         except Exception as error:  # a job that breaks is a result of the sweep, not of its plan
@@ -98,7 +97,8 @@ def _print_plan(planned, options) -> None:
 
 
 def _print_result(done, options) -> int:
-    from stagewise.lab import sweep, tables
+    from stagewise.lab.execute import sweep
+    from stagewise.lab.store import tables
 
     failed, missing = done.failed, [block for block in done.jobs.missing if not block.failure]
     print(
@@ -119,9 +119,10 @@ def _print_result(done, options) -> int:
 
 
 def _chosen(options):
-    from stagewise.lab import api, axes, catalogue
-    from stagewise.lab.experiment import choose
-    from stagewise.lab.sweep import Sweep
+    from stagewise.lab import api, catalogue
+    from stagewise.lab.execute.sweep import Sweep
+    from stagewise.lab.spec import axes
+    from stagewise.lab.spec.experiment import choose
 
     if options.file:
         require(
@@ -170,13 +171,3 @@ def _toml(path: Path) -> dict:
         raise Refused(f"cannot read {path}: {error.strerror}") from error
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise Refused(f"{path} is not TOML: {error}") from error
-
-
-def _time(seconds: float) -> str:
-    return (
-        f"{seconds:.2g} s"
-        if seconds < 90
-        else f"{seconds / 60:.1f} min"
-        if seconds < 5400
-        else f"{seconds / 3600:.1f} h"
-    )

@@ -19,8 +19,8 @@ import numpy as np
 
 from stagewise.errors import Refused, require
 from stagewise.hub.questions import Question, read_questions
-from stagewise.lab.files import Damaged, make_folder, read_json, write_json
-from stagewise.lab.progress import Silent
+from stagewise.lab.execute.progress import Progress
+from stagewise.lab.store.files import Damaged, make_folder, read_json, write_json
 from stagewise.probes.entropy import normalised_entropy
 
 SETUPS = ("without reasoning", "with reasoning", "matched")
@@ -51,7 +51,7 @@ class Probe:
         )
 
 
-def probe(settings: Probe, out: Path, progress: Silent) -> np.ndarray:
+def probe(settings: Probe, out: Path, progress: Progress) -> np.ndarray:
     """Entropies [question, setup, layer, head], computed or read from `out`, where they are kept as they
     come."""
     questions = read_questions(settings.data)[: settings.items]
@@ -218,7 +218,7 @@ def picture(found: np.ndarray, title: str):
     import altair as alt
     import pandas as pd
 
-    from stagewise.lab.figures import styled
+    from stagewise.lab.draw.figures import styled
 
     layers = sorted({round(i) for i in np.linspace(0, found.shape[2] - 1, min(4, found.shape[2]))})
     rows = [

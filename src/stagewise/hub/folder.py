@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 from safetensors.numpy import save
 
-from stagewise.lab.files import write, write_json
+from stagewise.lab.store.files import write, write_json
 from stagewise.models.exchange import to_hugging_face
 from stagewise.models.gpt import EPSILON, GPT
 

@@ -9,18 +9,18 @@ from typing import TYPE_CHECKING, Any
 
 from stagewise.errors import Refused, nearest, require
 from stagewise.lab import catalogue
-from stagewise.lab.claims import Claim
-from stagewise.lab.experiment import Experiment, check_preset, choose
-from stagewise.lab.files import make_folder, write_json
-from stagewise.lab.progress import Silent
-from stagewise.lab.runs import blocks, read_block, runs_root
-from stagewise.lab.settings import override
-from stagewise.lab.study import Grid, Study
-from stagewise.lab.sweep import Sweep
+from stagewise.lab.execute.progress import Progress
+from stagewise.lab.execute.sweep import Sweep
+from stagewise.lab.judge.claims import Claim
+from stagewise.lab.spec.experiment import Experiment, check_preset, choose
+from stagewise.lab.spec.settings import override
+from stagewise.lab.spec.study import Grid, Study
+from stagewise.lab.store.files import make_folder, write_json
+from stagewise.lab.store.runs import blocks, read_block, runs_root
 
 if TYPE_CHECKING:
     from stagewise.lab.catalogue import Paper
-    from stagewise.lab.figures import Figure
+    from stagewise.lab.draw.figures import Figure
 
 
 def experiment(name: str, preset: str = "quick", **changes: Any) -> Experiment:
@@ -39,13 +39,13 @@ def run(
     preset: str | None = None,
     *,
     runs: Path | str | None = None,
-    progress: Silent = Silent(),
+    progress: Progress = Progress(),
     **changes: Any,
 ):
     """Run an experiment (or take it from its folder) and return its `Run`; of a study, the gathered dataset.
 
     By name, at a preset (quick if none is given), with some settings changed; or the very thing."""
-    from stagewise.lab.engine import run_all
+    from stagewise.lab.execute.compute import run_all
 
     chosen = _chosen(what, preset, changes)
     root = make_folder(Path(runs) if runs else runs_root())
@@ -53,7 +53,9 @@ def run(
         return run_all([chosen], root, progress)[chosen]
     cells = [cell for _, cell in chosen.cells()]
     done = run_all(cells, root, progress)
-    return chosen.gather([done[cell].recorded for cell in cells])
+    from stagewise.lab.store.gather import gather
+
+    return gather(chosen.axes, [done[cell].arrays for cell in cells])
 
 
 def _chosen(what: Any, preset: str | None, changes: dict[str, Any]) -> Experiment | Grid:
@@ -77,8 +79,8 @@ def _chosen(what: Any, preset: str | None, changes: dict[str, Any]) -> Experimen
 
 def load(folder: Path | str):
     """The `Run` in a finished run folder."""
-    from stagewise.lab.engine import load_run
-    from stagewise.lab.files import Damaged
+    from stagewise.lab.store.files import Damaged
+    from stagewise.lab.store.run import load_run
 
     block = read_block(Path(folder), catalogue.experiments())
     if not block.finished:
@@ -124,7 +126,7 @@ def reproduce(
     *,
     out: Path | str | None = None,
     runs: Path | str | None = None,
-    progress: Silent = Silent(),
+    progress: Progress = Progress(),
     stored_only: bool = False,
     engine: str = "process",
     workers: int | None = None,
@@ -139,9 +141,9 @@ def reproduce(
     claims = claims_named(name)
     root = make_folder(Path(runs) if runs else runs_root())
     target = make_folder(Path(out) if out else root / "reports" / f"{name}.{preset}")
-    from stagewise.lab import engines
-    from stagewise.lab.engine import run_all
-    from stagewise.lab.ledger import judge_all, to_json
+    from stagewise.lab.execute import engines
+    from stagewise.lab.execute.compute import run_all
+    from stagewise.lab.judge.ledger import judge_all, to_json
     from stagewise.lab.report import write
 
     found = engines.engine(engine, workers, address)
@@ -166,7 +168,7 @@ def reproduce(
 def wanted(claims: Sequence[Claim], preset: str) -> tuple[list[Experiment], list[Figure]]:
     """What is run for some claims and their papers' figures, and which figures can be drawn then: of a single
     claim, those that need no further runs."""
-    from stagewise.lab.ledger import experiments_for, experiments_of, missing
+    from stagewise.lab.judge.ledger import experiments_for, experiments_of, missing
 
     experiments = experiments_for(claims, preset)
     figures = [
@@ -183,10 +185,10 @@ def wanted(claims: Sequence[Claim], preset: str) -> tuple[list[Experiment], list
 
 def page(name: str, preset: str, root: Path) -> str:
     """The report's page, from runs that are all stored. Only reads."""
-    from stagewise.lab.engine import stored_runs
-    from stagewise.lab.ledger import judge_all
+    from stagewise.lab.judge.ledger import judge_all
     from stagewise.lab.report import draw
     from stagewise.lab.report import page as page_of
+    from stagewise.lab.store.run import stored_runs
 
     claims = claims_named(name)
     experiments, figures = wanted(claims, preset)
@@ -211,18 +213,18 @@ def figure(
     *,
     of: str | None = None,
     runs: Path | str | None = None,
-    progress: Silent = Silent(),
+    progress: Progress = Progress(),
 ) -> Path:
     """Draw a figure, or that of a claim, as SVG, PNG or PDF; what it needs is run if it is not stored.
 
     The figure of a claim is the one that shares most runs with it; where none does, its measured values with
     their intervals. That of a sweep, by the name `stagewise sweep` gave it, is a line, a heat map or a family
     of lines of the quantity `of`."""
-    from stagewise.lab import pictures
+    from stagewise.lab.draw import pictures
 
     check_preset(preset)
     out, root = Path(out), Path(runs) if runs else runs_root()
-    pictures.check_ending(out)
+    pictures.check(out)
     make_folder(out.absolute().parent)
     if name.startswith("sweep-"):
         chart = _swept(name, of, root, progress)
@@ -233,9 +235,9 @@ def figure(
     return out
 
 
-def _swept(name: str, of: str | None, root: Path, progress: Silent):
+def _swept(name: str, of: str | None, root: Path, progress: Progress):
     """The diagram of a sweep, from what is stored."""
-    from stagewise.lab import sweep as sweeps
+    from stagewise.lab.execute import sweep as sweeps
 
     path = root / "sweeps" / f"{name}.json"
     require(
@@ -245,8 +247,8 @@ def _swept(name: str, of: str | None, root: Path, progress: Silent):
     )
     planned = sweeps.plan(sweeps.read(path), root, progress, only_look=True)
     require(len(planned.jobs.missing) < len(planned.jobs.all), f"no job of {name} is finished yet")
-    from stagewise.lab.figures import styled
-    from stagewise.lab.phase import at_end, diagram
+    from stagewise.lab.draw.figures import styled
+    from stagewise.lab.draw.phase_diagram import at_end, diagram
 
     values = at_end(sweeps.gather(planned), of)
     return styled(
@@ -256,10 +258,10 @@ def _swept(name: str, of: str | None, root: Path, progress: Silent):
     )
 
 
-def _drawn(name: str, preset: str, root: Path, progress: Silent):
+def _drawn(name: str, preset: str, root: Path, progress: Progress):
     claim, chosen = _figure_named(name, preset)
-    from stagewise.lab.engine import run_all
-    from stagewise.lab.ledger import experiments_for, experiments_of, judge_all, missing
+    from stagewise.lab.execute.compute import run_all
+    from stagewise.lab.judge.ledger import experiments_for, experiments_of, judge_all, missing
     from stagewise.lab.report import draw
 
     needs = chosen.needs_at(preset) if chosen else claim.needs_at(preset)
@@ -267,7 +269,7 @@ def _drawn(name: str, preset: str, root: Path, progress: Silent):
     make_folder(root)
     if chosen:
         return draw(chosen, preset, run_all(experiments_of(needs), root, progress))
-    from stagewise.lab.charts import measured
+    from stagewise.lab.draw.charts import measured
 
     [entry] = judge_all([claim], preset, root, run_all(experiments_for([claim], preset), root, progress))
     drawn = measured(claim.id, entry.verdict, entry.control)
@@ -280,7 +282,7 @@ def _drawn(name: str, preset: str, root: Path, progress: Silent):
 
 def _figure_named(name: str, preset: str):
     """The claim of that name, if it is one, and the figure to draw, if there is one."""
-    from stagewise.lab.ledger import experiments_of
+    from stagewise.lab.judge.ledger import experiments_of
 
     known = {id: figure for paper in catalogue.papers().values() for id, figure in paper.figures().items()}
     if name in known:
@@ -315,14 +317,14 @@ def sweep(
     retry: bool = False,
     yes: bool = False,
     runs: Path | str | None = None,
-    progress: Silent = Silent(),
+    progress: Progress = Progress(),
     **settings: Any,
 ):
     """Run an experiment over a grid and return one dataset with the swept settings as dimensions:
     `sw.sweep("mixture.joint", {"width": (8, 16)}, seeds=8)`.
 
     What is done is not done again. Jobs that failed are NaN in the dataset and marked in `missing`."""
-    from stagewise.lab import sweep as sweeps
+    from stagewise.lab.execute import sweep as sweeps
 
     given = isinstance(experiment, Sweep)
     require(
@@ -347,7 +349,7 @@ def sweep(
 
 def sweep_from(given: Mapping[str, Any], seeds: int | None = None) -> Sweep:
     """A sweep from a table, as in a TOML file: experiment, preset, seeds, [over] and [set]."""
-    from stagewise.lab.axes import from_toml
+    from stagewise.lab.spec.axes import from_toml
 
     known = {"experiment", "preset", "seeds", "over", "set"}
     for name in given:
@@ -383,7 +385,7 @@ def _dotted(table: Any, what: str) -> dict[str, Any]:
 
 def check_sweep(chosen: Sweep, yes: bool) -> None:
     """Refuse what nobody means, and every cell whose settings are out of range, before anything runs."""
-    from stagewise.lab.sweep import MANY
+    from stagewise.lab.execute.sweep import MANY
 
     require(yes or chosen.jobs < MANY, f"that is {chosen.jobs:,} jobs: say --yes if you mean it")
     assert chosen.cells  # built, so their settings are checked
@@ -392,7 +394,7 @@ def check_sweep(chosen: Sweep, yes: bool) -> None:
 def engine_for(chosen: Sweep, name: str, workers: int | None, address: str | None, lanes: int | None):
     """The engine, and how many lanes a group may have: as many as are worth it in one process, and a fair
     share for each of several."""
-    from stagewise.lab.engines import engine
+    from stagewise.lab.execute.engines import engine
 
     require(lanes is None or lanes >= 1, f"a group has at least one lane, not {lanes} (set --lanes)")
     found = engine(name, workers, address)

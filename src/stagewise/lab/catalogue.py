@@ -11,10 +11,10 @@ from importlib.util import find_spec
 from types import ModuleType
 
 import stagewise.papers
-from stagewise.lab.claims import Claim
-from stagewise.lab.experiment import Experiment
-from stagewise.lab.story import Part
-from stagewise.lab.study import Study
+from stagewise.lab.draw.story import Part
+from stagewise.lab.judge.claims import Claim
+from stagewise.lab.spec.experiment import Experiment
+from stagewise.lab.spec.study import Study
 
 
 @dataclass(frozen=True)
@@ -30,7 +30,7 @@ class Paper:
 
     def figures(self) -> dict:
         """The paper's figures; imports the chart library."""
-        from stagewise.lab.figures import Figure
+        from stagewise.lab.draw.figures import Figure
 
         return {figure.id: figure for figure in _of_kind(f"stagewise.papers.{self.name}.figures", Figure)}
 

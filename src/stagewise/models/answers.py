@@ -84,9 +84,8 @@ def _first_block(
     table = _table(model, tokens.shape[1])
     *_, v = model.queries_keys_values(0, table)
     by_head = model.attn_c_proj_weight[0].reshape(model.heads, -1, table.shape[-1])
-    values = jnp.einsum(
-        "tbhd,hde->hbte", v, by_head
-    )  # what a bit adds to the output where a head looks at it
+    # What a bit adds to the output where a head looks at it.
+    values = jnp.einsum("tbhd,hde->hbte", v, by_head)
     pattern, seen = _first_pattern(model, tokens, queries), _bits(tokens, table.dtype)[:, None, None, :]
     split = jnp.stack([pattern * (1 - seen), pattern * seen], axis=2)  # by the bit that is looked at
     moved = jnp.einsum("nhbqk,hbke->nqe", split, values) + model.attn_c_proj_bias[0]

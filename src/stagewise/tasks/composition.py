@@ -80,16 +80,13 @@ class Composition:
 
     def sample(self, key: Key[Array, ""], batch: int) -> Int[Array, "batch level symbol"]:
         """Uniform permutations at every level."""
-        drawn = jax.random.bits(key, (batch * self.tokens,)).reshape(
-            batch, self.levels, self.symbols
-        )  # in one row: the same bits, and XLA compiles it in a quarter of the time
+        # In one row: the same bits, and XLA compiles it in a quarter of the time.
+        drawn = jax.random.bits(key, (batch * self.tokens,)).reshape(batch, self.levels, self.symbols)
         mine, other, place = drawn[..., :, None], drawn[..., None, :], np.arange(self.symbols)
-        before = (other < mine) | (
-            (other == mine) & (place[None, :] < place[:, None])
-        )  # ranks: a sort takes XLA a second to compile
-        return jax.lax.optimization_barrier(
-            before.sum(-1, dtype=jnp.int32)
-        )  # or XLA draws them again wherever they are read
+        # Ranks: a sort takes XLA a second to compile.
+        before = (other < mine) | ((other == mine) & (place[None, :] < place[:, None]))
+        # Without the barrier XLA draws them again wherever they are read.
+        return jax.lax.optimization_barrier(before.sum(-1, dtype=jnp.int32))
 
     def draw(self, rng: np.random.Generator, batch: int) -> Int[np.ndarray, "batch level symbol"]:
         """The same on the host."""

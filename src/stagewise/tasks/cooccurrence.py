@@ -9,12 +9,8 @@ import numpy as np
 
 from stagewise.errors import require
 
-FIRST, SECOND, COMMON, SPECIAL = (
-    0,
-    1,
-    2,
-    3,
-)  # the two targets, the word that is always there, and how many are special
+# The two targets, the word that is always there, and how many are special.
+FIRST, SECOND, COMMON, SPECIAL = (0, 1, 2, 3)
 TYPES = (1, 2, 3, 4)  # both targets; only the first; only the second; neither
 SHARES = (1 / 2, 1 / 6, 1 / 6, 1 / 6)
 

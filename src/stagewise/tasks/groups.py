@@ -34,9 +34,8 @@ class Group:
     @cached_property
     def products(self) -> np.ndarray:
         """products[a, b] is the number of a b, which does b first."""
-        weights = np.random.default_rng(0).integers(
-            1, 2**40, self.elements.shape[1]
-        )  # tell elements apart by one number each
+        # Tell elements apart by one number each.
+        weights = np.random.default_rng(0).integers(1, 2**40, self.elements.shape[1])
         codes = self.elements @ weights
         sorting = np.argsort(codes)
         return np.stack(

@@ -75,9 +75,8 @@ class Lego:
         actions = jax.random.randint(of_actions, (batch, length), 0, self.action.actions, jnp.int32)
         first = jax.random.randint(of_values, (batch,), 0, self.action.values, jnp.int32)
         drawn = variables, actions, follow(jnp.asarray(self.action.maps(), jnp.int32), first, actions)
-        variables, actions, values = jax.lax.optimization_barrier(
-            drawn
-        )  # or XLA draws them again wherever they are read
+        # Without the barrier XLA draws them again wherever they are read.
+        variables, actions, values = jax.lax.optimization_barrier(drawn)
         return Sentences(variables, actions, variables, values)
 
 

@@ -19,10 +19,11 @@ def begin(weights: Weights) -> AdamState:
 
 
 def step(
-    weights: Weights, gradients: Weights, state: AdamState, rate: Float[Array, ""], clip: float
+    weights: Weights, gradients: Weights, state: AdamState, rate: Float[Array, ""], gradient_clip: float
 ) -> tuple[Weights, AdamState]:
-    """One step of Adam (0.9, 0.999, 1e-8, no weight decay), after scaling gradients down to norm `clip`."""
-    gradients, _ = optax.clip_by_global_norm(clip).update(gradients, optax.EmptyState())
+    """One step of Adam (0.9, 0.999, 1e-8, no weight decay), after scaling gradients down to norm
+    `gradient_clip`."""
+    gradients, _ = optax.clip_by_global_norm(gradient_clip).update(gradients, optax.EmptyState())
     before = optax.ScaleByAdamState(state["count"], state["mean"], state["square"])
     moves, after = optax.scale_by_adam().update(gradients, before)
     moved = jax.tree.map(lambda w, move: w - rate.astype(w.dtype) * move, weights, moves)

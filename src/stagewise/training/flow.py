@@ -29,16 +29,16 @@ class Motion(System):
     """A system that flows: the vector field of one lane."""
 
     @abstractmethod
-    def velocity(self, weights: dict[str, Array], numbers: dict[str, Array], samples: Float[Array, " n"]):
+    def velocity(self, weights: dict[str, Array], constants: dict[str, Array], samples: Float[Array, " n"]):
         """Minus the gradient of the expected loss under the sample weights, named like the weights."""
 
 
-def begin(weights: dict[str, np.ndarray], numbers: dict[str, np.ndarray], stages: int) -> State:
+def begin(weights: dict[str, np.ndarray], constants: dict[str, np.ndarray], stages: int) -> State:
     """The state at time 0, before the first of so many stages. Every leaf has the lane as its first axis."""
     lanes = len(jax.tree.leaves(weights)[0])
     return {
         "weights": weights,
-        "numbers": numbers,
+        "constants": constants,
         "time": np.zeros(lanes),
         "ended": np.full((lanes, stages), np.nan),
         "outcome": np.full((lanes, stages), NOT_RUN),
@@ -67,9 +67,8 @@ class Flow(Program):
 
     @property
     def most_lanes(self) -> int:
-        return (
-            16 if self.one_by_one or self.stiff else 256
-        )  # a chunk of lanes in turn should not take long: it is what a stop has to wait for
+        # A chunk of lanes in turn should not take long: it is what a stop has to wait for.
+        return 16 if self.one_by_one or self.stiff else 256
 
     @property
     def chunks(self) -> int:
@@ -82,17 +81,19 @@ class Flow(Program):
     def advance(self, state: State, chunk: int) -> tuple[State, Records]:
         stage = self.stages[chunk]
         state = jax.tree.map(np.asarray, state)
-        weights, numbers, lanes = state["weights"], state["numbers"], len(state["time"])
+        weights, constants, lanes = state["weights"], state["constants"], len(state["time"])
         require(
             set(stage.moves) <= set(weights),
             f"stage {stage.name}: {stage.moves} are not all weights of the model",
         )
         moves = {name: float(name in stage.moves) for name in weights}
-        watched = jax.eval_shape(self.motion.watched, *jax.tree.map(lambda leaf: leaf[0], (weights, numbers)))
+        watched = jax.eval_shape(
+            self.motion.watched, *jax.tree.map(lambda leaf: leaf[0], (weights, constants))
+        )
         require(stage.until.quantity in watched, f"stage {stage.name}: {stage.until.quantity} is not watched")
         chosen = {name: float(name == stage.until.quantity) for name in watched}
         reaches = stage.until.reaches
-        threshold = numbers[reaches] if isinstance(reaches, str) else np.full(lanes, float(reaches))
+        threshold = constants[reaches] if isinstance(reaches, str) else np.full(lanes, float(reaches))
         ready = (state["outcome"][:, chunk - 1] == EVENT) if chunk else np.ones(lanes, bool)
         sign = 1.0 if stage.until.rising else -1.0
         fixed = (
@@ -104,7 +105,7 @@ class Flow(Program):
         )
         limits = np.where(ready, stage.limit, 0.0)
         static = (self.motion, self.records_per_stage, self.max_solver_steps)
-        by_lane = (weights, numbers, sign * threshold, limits)
+        by_lane = (weights, constants, sign * threshold, limits)
         if self.stiff:
             lane_by_lane = [jax.tree.map(lambda leaf: leaf[lane], by_lane) for lane in range(lanes)]
             solved = [stiff.solve(*static, fixed, *lane) for lane in lane_by_lane]
@@ -149,29 +150,28 @@ class Flow(Program):
 
 
 @partial(jax.jit, static_argnums=(0, 1, 2))
-def _solve(motion, records, max_steps, fixed, weights, numbers, threshold, limit):
+def _solve(motion, records, max_steps, fixed, weights, constants, threshold, limit):
     """One stage of all lanes, until its event or its limit: weights, duration, outcome, solver steps, times
     and records."""
     moves, samples, chosen, sign, (relative, absolute) = fixed
 
-    def lane(weights, numbers, threshold, limit):
+    def lane(weights, constants, threshold, limit):
         def distance(weights):
-            watched = motion.watched(weights, numbers)
+            watched = motion.watched(weights, constants)
             return sign * (sum(chosen[name] * watched[name] for name in chosen)) - threshold
 
         def field(t, weights, args):
-            velocity = motion.velocity(weights, numbers, samples)
+            velocity = motion.velocity(weights, constants, samples)
             return {name: moves[name] * velocity[name] for name in weights}
 
         runs = distance(weights) < 0  # else the event has already happened and the stage takes no time
         end = jnp.where(runs, limit, 0.0)
-        shapes = jax.eval_shape(motion.measure, weights, numbers)
+        shapes = jax.eval_shape(motion.measure, weights, constants)
         unpack = ravel_pytree(jax.tree.map(lambda leaf: jnp.zeros(leaf.shape, leaf.dtype), shapes))[1]
 
-        def measure(
-            weights,
-        ):  # one vector, for which the solver's loop needs one buffer: a quarter less to compile
-            return ravel_pytree(motion.measure(weights, numbers))[0]
+        # One vector, for which the solver's loop needs one buffer: a quarter less to compile.
+        def measure(weights):
+            return ravel_pytree(motion.measure(weights, constants))[0]
 
         every_step = diffrax.SubSaveAt(steps=1, fn=lambda t, y, args: measure(y))
         solution = diffrax.diffeqsolve(
@@ -195,9 +195,8 @@ def _solve(motion, records, max_steps, fixed, weights, numbers, threshold, limit
         duration = jnp.where(still, 0.0, stop)
         finite = jnp.all(jnp.array([jnp.all(jnp.isfinite(leaf)) for leaf in jax.tree.leaves(final)]))
         result = solution.result
-        passed = (result == diffrax.RESULTS.event_occurred) | (
-            distance(final) >= 0
-        )  # the event's own time may not be found within a rough step
+        # The event's own time may not be found within a rough step.
+        passed = (result == diffrax.RESULTS.event_occurred) | (distance(final) >= 0)
         outcome = jnp.select(
             [~jnp.isfinite(distance(weights)), ~runs, ~finite, passed, result == diffrax.RESULTS.successful],
             [NOT_FINITE, EVENT, NOT_FINITE, EVENT, TIME_RAN_OUT],
@@ -214,4 +213,4 @@ def _solve(motion, records, max_steps, fixed, weights, numbers, threshold, limit
         times, recorded = pick(step_times, jnp.stack([0.0, duration])), jax.vmap(unpack)(pick(along, ends))
         return final, duration, outcome, solution.stats["num_steps"], times, recorded
 
-    return jax.vmap(lane)(weights, numbers, threshold, limit)
+    return jax.vmap(lane)(weights, constants, threshold, limit)

@@ -31,11 +31,11 @@ class Rule(ABC):
     compilation."""
 
     @abstractmethod
-    def step(self, weights: Any, numbers: dict[str, Array], key: Key[Array, ""]) -> Any:
+    def step(self, weights: Any, constants: dict[str, Array], key: Key[Array, ""]) -> Any:
         """The weights after one step; `key` is that step's own."""
 
     @abstractmethod
-    def measure(self, weights: Any, numbers: dict[str, Array], key: Key[Array, ""]) -> dict[str, Array]:
+    def measure(self, weights: Any, constants: dict[str, Array], key: Key[Array, ""]) -> dict[str, Array]:
         """Named arrays to record; `key` is for drawing evaluation data."""
 
     @property
@@ -53,11 +53,11 @@ class Rule(ABC):
     records_per_chunk = 16
     most_lanes = 256
 
-    def done(self, measured: dict[str, Array], numbers: dict[str, Array]) -> Bool[Array, ""]:
+    def done(self, measured: dict[str, Array], constants: dict[str, Array]) -> Bool[Array, ""]:
         """Whether a lane needs no more training; asked at every record where `stops` is true."""
         raise NotImplementedError
 
-    def ends(self, weights: Any, numbers: dict[str, Any]) -> dict[str, Any]:
+    def ends(self, weights: Any, constants: dict[str, Any]) -> dict[str, Any]:
         """What is measured once, on a lane's final weights; `dims` has its dimensions too."""
         return {}
 
@@ -66,12 +66,12 @@ class Rule(ABC):
         return state
 
 
-def begin(weights: Any, numbers: dict[str, np.ndarray], seeds: Int[np.ndarray, " lane"]) -> State:
-    """The state at step 0. Every leaf of `weights` and `numbers` has the lane as its first axis."""
+def begin(weights: Any, constants: dict[str, np.ndarray], seeds: Int[np.ndarray, " lane"]) -> State:
+    """The state at step 0. Every leaf of `weights` and `constants` has the lane as its first axis."""
     never = np.full(len(seeds), NEVER)
     return {
         "weights": weights,
-        "numbers": numbers,
+        "constants": constants,
         "seed": seeds,
         "step": np.zeros(len(seeds), int),
         "diverged_at": never,
@@ -80,7 +80,7 @@ def begin(weights: Any, numbers: dict[str, np.ndarray], seeds: Int[np.ndarray, "
 
 
 @dataclass(frozen=True)
-class Training(Program):
+class TrainingLoop(Program):
     """A rule, followed for the steps of a schedule."""
 
     rule: Rule
@@ -114,7 +114,7 @@ class Training(Program):
         return self.rule.stops and bool(np.all((state["done_at"] != NEVER) | (state["diverged_at"] != NEVER)))
 
     def outcomes(self, state: State) -> Records:
-        ends = [self.rule.ends(lane["weights"], lane["numbers"]) for lane in _lanes(state)]
+        ends = [self.rule.ends(lane["weights"], lane["constants"]) for lane in _lanes(state)]
         return {name: np.asarray(state[name]) for name in OUTCOMES} | {
             name: np.stack([one[name] for one in ends]) for name in ends[0]
         }
@@ -142,7 +142,7 @@ def _advance(rule: Rule, state: State, gaps: Int[Array, " record"]) -> tuple[Sta
 
     def step(_, state):
         keys = jax.vmap(jax.random.fold_in)(data_keys, state["step"])
-        moved = jax.vmap(rule.step)(state["weights"], state["numbers"], keys)
+        moved = jax.vmap(rule.step)(state["weights"], state["constants"], keys)
         if rule.stops:
             active = state["done_at"] == NEVER
             moved = jax.tree.map(partial(_where_lane, active), moved, state["weights"])
@@ -151,11 +151,11 @@ def _advance(rule: Rule, state: State, gaps: Int[Array, " record"]) -> tuple[Sta
     def record(state, gap):
         state = lax.fori_loop(0, gap, step, state)
         keys = jax.vmap(jax.random.fold_in)(evaluation_keys, state["step"])
-        measured = jax.vmap(rule.measure)(state["weights"], state["numbers"], keys)
+        measured = jax.vmap(rule.measure)(state["weights"], state["constants"], keys)
         broken = ~jax.vmap(_all_finite)(state["weights"])
         state = state | {"diverged_at": _first(state["diverged_at"], broken, state["step"])}
         if rule.stops:
-            done = jax.vmap(rule.done)(measured, state["numbers"])
+            done = jax.vmap(rule.done)(measured, state["constants"])
             state = state | {"done_at": _first(state["done_at"], done, state["step"])}
         return state, measured
 
@@ -171,7 +171,7 @@ def _advance_one_by_one(rule: Rule, state: State, gaps: np.ndarray) -> tuple[Sta
 
     def advance(lane: State):
         if "last" not in lane:
-            shapes = jax.eval_shape(rule.measure, lane["weights"], lane["numbers"], jax.random.key(0))
+            shapes = jax.eval_shape(rule.measure, lane["weights"], lane["constants"], jax.random.key(0))
             lane["last"] = jax.tree.map(lambda leaf: np.zeros(leaf.shape, leaf.dtype), shapes)
         return jax.tree.map(np.asarray, _advance_lane(rule, lane, gaps))
 
@@ -196,15 +196,15 @@ def _advance_lane(rule: Rule, state: State, gaps: Int[Array, " record"]) -> tupl
     data_key, evaluation_key = stream(state["seed"], DATA), stream(state["seed"], EVALUATION)
 
     def step(_, state):
-        moved = rule.step(state["weights"], state["numbers"], jax.random.fold_in(data_key, state["step"]))
+        moved = rule.step(state["weights"], state["constants"], jax.random.fold_in(data_key, state["step"]))
         return state | {"weights": moved, "step": state["step"] + 1}
 
     def train_and_measure(state, gap):
         state = lax.fori_loop(0, gap, step, state)
         measured = rule.measure(
-            state["weights"], state["numbers"], jax.random.fold_in(evaluation_key, state["step"])
+            state["weights"], state["constants"], jax.random.fold_in(evaluation_key, state["step"])
         )
-        broken, done = ~_all_finite(state["weights"]), rule.stops and rule.done(measured, state["numbers"])
+        broken, done = ~_all_finite(state["weights"]), rule.stops and rule.done(measured, state["constants"])
         ended = {
             "diverged_at": _first(state["diverged_at"], broken, state["step"]),
             "done_at": _first(state["done_at"], done, state["step"]),

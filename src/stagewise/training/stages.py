@@ -48,11 +48,11 @@ class System(ABC):
     samples."""
 
     @abstractmethod
-    def measure(self, weights: dict[str, Array], numbers: dict[str, Array]) -> dict[str, Array]:
+    def measure(self, weights: dict[str, Array], constants: dict[str, Array]) -> dict[str, Array]:
         """Named arrays to record."""
 
     @abstractmethod
-    def watched(self, weights: dict[str, Array], numbers: dict[str, Array]) -> dict[str, Float[Array, ""]]:
+    def watched(self, weights: dict[str, Array], constants: dict[str, Array]) -> dict[str, Float[Array, ""]]:
         """The quantities that may end a stage."""
 
     @abstractmethod
@@ -77,7 +77,7 @@ class StagedStep(System):
     def descend(
         self,
         weights: dict[str, Array],
-        numbers: dict[str, Array],
+        constants: dict[str, Array],
         key: Key[Array, ""],
         moves: dict[str, Float[Array, ""]],
         samples: Float[Array, " n"],
@@ -110,7 +110,7 @@ class Staged(Rule):
             "outcome": np.full((lanes, stages), NOT_RUN),
         }
 
-    def step(self, weights, numbers, key):
+    def step(self, weights, constants, key):
         inner, stage, taken = (
             weights["weights"],
             jnp.minimum(weights["stage"], len(self.stages) - 1),
@@ -121,8 +121,8 @@ class Staged(Rule):
             name: active * jnp.array([float(name in s.moves) for s in self.stages])[stage] for name in inner
         }
         samples = jnp.array([self.steps.samples(s.samples) for s in self.stages])[stage]
-        inner = self.steps.descend(inner, numbers, key, moves, samples)
-        happened = active & self._happened(self.steps.watched(inner, numbers), numbers)[stage]
+        inner = self.steps.descend(inner, constants, key, moves, samples)
+        happened = active & self._happened(self.steps.watched(inner, constants), constants)[stage]
         late = (
             active
             & ~happened
@@ -142,20 +142,20 @@ class Staged(Rule):
     def _resting(self, weights):
         return (weights["stage"] >= len(self.stages)) | jnp.any(weights["outcome"] == TIME_RAN_OUT)
 
-    def _happened(self, watched, numbers):
+    def _happened(self, watched, constants):
         found = []
         for stage in self.stages:
             reaches = stage.until.reaches
-            threshold = numbers[reaches] if isinstance(reaches, str) else reaches
+            threshold = constants[reaches] if isinstance(reaches, str) else reaches
             value = watched[stage.until.quantity]
             found.append(value >= threshold if stage.until.rising else value <= threshold)
         return jnp.stack(found)
 
-    def measure(self, weights, numbers, key):
+    def measure(self, weights, constants, key):
         where = {name: weights[name] for name in ("stage", "ended_at", "outcome")}
-        return self.steps.measure(weights["weights"], numbers) | where | {"resting": self._resting(weights)}
+        return self.steps.measure(weights["weights"], constants) | where | {"resting": self._resting(weights)}
 
-    def done(self, measured, numbers):
+    def done(self, measured, constants):
         return measured["resting"]
 
     @property

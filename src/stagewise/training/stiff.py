@@ -16,14 +16,14 @@ class _TooLong(Exception):
     pass
 
 
-def solve(motion, records: int, most: int, fixed, weights, numbers, threshold: float, limit: float):
+def solve(motion, records: int, most: int, fixed, weights, constants, threshold: float, limit: float):
     """One stage of one lane: weights, duration, outcome, evaluations, times and records, as `flow` has them.
 
     `most` bounds how often the velocity is evaluated; without records nothing is measured on the way."""
     moves, samples, chosen, sign, (relative, absolute) = fixed
     start, unpack = ravel_pytree(weights)
     start = np.asarray(start)
-    held, names = (numbers, samples, moves), tuple(sorted(chosen))
+    held, names = (constants, samples, moves), tuple(sorted(chosen))
     times, states, evaluated = [0.0], [start], 0
 
     def velocity(t, y):
@@ -34,7 +34,7 @@ def solve(motion, records: int, most: int, fixed, weights, numbers, threshold: f
         return np.asarray(_velocity(motion, unpack, y, *held))
 
     def distance(t, y):
-        watched = _watched(motion, unpack, y, numbers)
+        watched = _watched(motion, unpack, y, constants)
         return sign * sum(chosen[name] * float(watched[name]) for name in names) - threshold
 
     outcome = TIME_RAN_OUT
@@ -50,7 +50,7 @@ def solve(motion, records: int, most: int, fixed, weights, numbers, threshold: f
             outcome = GAVE_UP
     picked = np.round(np.linspace(0, len(times) - 1, records)).astype(int)
     found = (
-        jax.tree.map(np.asarray, _measure(motion, unpack, np.stack([states[i] for i in picked]), numbers))
+        jax.tree.map(np.asarray, _measure(motion, unpack, np.stack([states[i] for i in picked]), constants))
         if records
         else {}
     )
@@ -95,17 +95,17 @@ def _follow(
 
 
 @partial(jax.jit, static_argnums=(0, 1))
-def _velocity(motion, unpack, y, numbers, samples, moves):
+def _velocity(motion, unpack, y, constants, samples, moves):
     weights = unpack(y)
-    velocity = motion.velocity(weights, numbers, samples)
+    velocity = motion.velocity(weights, constants, samples)
     return ravel_pytree({name: moves[name] * velocity[name] for name in weights})[0]
 
 
 @partial(jax.jit, static_argnums=(0, 1))
-def _watched(motion, unpack, y, numbers):
-    return motion.watched(unpack(y), numbers)
+def _watched(motion, unpack, y, constants):
+    return motion.watched(unpack(y), constants)
 
 
 @partial(jax.jit, static_argnums=(0, 1))
-def _measure(motion, unpack, y, numbers):
-    return jax.lax.map(lambda state: motion.measure(unpack(state), numbers), y)
+def _measure(motion, unpack, y, constants):
+    return jax.lax.map(lambda state: motion.measure(unpack(state), constants), y)

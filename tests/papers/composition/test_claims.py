@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from stagewise.lab import catalogue
-from stagewise.lab.ledger import missing
+from stagewise.lab.judge.ledger import missing
 from tests.papers.judged import check_claim, check_ids, check_ledger
 
 CLAIMS = catalogue.papers()["composition"].claims

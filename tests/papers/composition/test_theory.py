@@ -18,9 +18,9 @@ from stagewise.papers.composition.construction import (
     theorem4,
     theorem9,
 )
-from stagewise.papers.composition.experiments import Counting, Encoding, Identities, Same, Theory
+from stagewise.papers.composition.experiments import Counting, EncoderTraining, Identities, Same, Theory
+from stagewise.papers.composition.initial import hidden_of
 from stagewise.papers.composition.learning import begin, layer_names, losses, plan
-from stagewise.papers.composition.start import hidden_of
 from stagewise.tasks.composition import Composition, hop
 
 
@@ -63,9 +63,8 @@ def test_theorem_4_is_exact_from_every_level(levels):
     hidden, sigma = task.draw_hidden(np.random.default_rng(3)), sequences(task)
     assert theorem4(hidden, sigma).error(labels(task, hidden, sigma)) < 1e-12
     if levels > 1:
-        assert (
-            theorem4(hidden, sigma, cyclic=False).error(labels(task, hidden, sigma)) > 0.5
-        )  # as printed: the first level only
+        # As printed: the first level only.
+        assert theorem4(hidden, sigma, cyclic=False).error(labels(task, hidden, sigma)) > 0.5
         assert knows_hidden(hidden, sigma).error(labels(task, hidden, sigma)) < 1e-12
 
 
@@ -192,16 +191,19 @@ def test_packings_keep_their_distance():
         (lambda: Theory(gap=-1.0), "gap"),
         (lambda: Counting(sizes=(8, 4)), "grow"),
         (lambda: Identities(task=Composition(4, 5)), "too many"),
-        (lambda: Encoding(asked_hops=(2, 1)), "grow"),
-        (lambda: Encoding(solved=2.0), "solved"),
-        (lambda: Encoding(task=Composition(2, 3)), "too few"),
-        (lambda: Encoding(task=Composition(1024, 1000)), "more than 1024"),
+        (lambda: EncoderTraining(asked_hops=(2, 1)), "grow"),
+        (lambda: EncoderTraining(solved=2.0), "solved"),
+        (lambda: EncoderTraining(task=Composition(2, 3)), "too few"),
+        (lambda: EncoderTraining(task=Composition(1024, 1000)), "more than 1024"),
         (lambda: Counting(sizes=(1, 10**15)), "more than the 10"),
-        (lambda: Encoding(task=Composition(4, 5, asked="plain")), "cyclic"),
+        (lambda: EncoderTraining(task=Composition(4, 5, asked="plain")), "cyclic"),
         (lambda: Same(training=Theory()), "same sequences"),
         (lambda: Same(training=Theory(fresh=False, shared=False)), "same sequences"),
-        (lambda: Encoding(data="curriculum", steps=2), "fewer than"),
-        (lambda: Encoding(encoder=replace(Encoding().encoder, vocabulary=9)), "follows from the task"),
+        (lambda: EncoderTraining(data="curriculum", steps=2), "fewer than"),
+        (
+            lambda: EncoderTraining(encoder=replace(EncoderTraining().encoder, vocabulary=9)),
+            "follows from the task",
+        ),
     ],
 )
 def test_bad_settings_are_refused_in_a_sentence(wrong, said):
@@ -215,7 +217,7 @@ def test_the_smallest_and_the_largest_tasks_can_be_run():
         np.isfinite(np.asarray(found[name])).all()
         for name in ("population", "counted", "readout", "block_form")
     )
-    assert Encoding(task=Composition(16, 25), pool=50, tested=4).start(np.arange(1))["numbers"][
+    assert EncoderTraining(task=Composition(16, 25), pool=50, tested=4).start(np.arange(1))["constants"][
         "tested"
     ].shape == (1, 4, 16, 25)
     with pytest.raises(Refused, match="at least one hop"):
@@ -223,16 +225,16 @@ def test_the_smallest_and_the_largest_tasks_can_be_run():
 
 
 def test_encoder_is_tested_on_sequences_that_are_not_in_its_pool():
-    from stagewise.papers.composition.encoding import pooled
+    from stagewise.papers.composition.encoder_steps import pooled
 
-    settings = Encoding(task=Composition(2, 3), asked_hops=(1, 2), pool=20, tested=64)
-    numbers = settings.start(np.arange(3))["numbers"]
-    for pool, tested in zip(numbers["pool"], numbers["tested"]):
+    settings = EncoderTraining(task=Composition(2, 3), asked_hops=(1, 2), pool=20, tested=64)
+    constants = settings.start(np.arange(3))["constants"]
+    for pool, tested in zip(constants["pool"], constants["tested"]):
         trained = {one.tobytes() for one in np.asarray(pooled(settings.task, pool, 20)).astype(np.int32)}
         assert len(trained) > 5 and not trained & {one.tobytes() for one in tested.astype(np.int32)}
     rule = settings.program().rule
-    member, _ = rule.member({"pool": jnp.asarray(numbers["pool"][0])}, jnp.asarray(7), jnp.ones(2))
-    assert np.array_equal(member, pooled(settings.task, numbers["pool"][0], 20)[7])
+    member, _ = rule.member({"pool": jnp.asarray(constants["pool"][0])}, jnp.asarray(7), jnp.ones(2))
+    assert np.array_equal(member, pooled(settings.task, constants["pool"][0], 20)[7])
 
 
 def test_packing_numbers_are_counted_as_by_going_through_all_targets():
@@ -253,9 +255,9 @@ def test_constructions_refuse_levels_that_cannot_be_doubled_up_to(build):
 
 
 def test_encoder_learns_one_hop_and_is_probed():
-    small = replace(Encoding().encoder, layers=2, width=16, heads=2)
+    small = replace(EncoderTraining().encoder, layers=2, width=16, heads=2)
     for form in ("token", "readouts"):
-        settings = Encoding(
+        settings = EncoderTraining(
             task=Composition(2, 3),
             encoder=small,
             form=form,
@@ -273,6 +275,5 @@ def test_encoder_learns_one_hop_and_is_probed():
         ends = program.outcomes(state)
         assert ends["looked"].shape == (1, 2, 2, 6) and ((ends["probed"] >= 0) & (ends["probed"] <= 1)).all()
         assert np.isnan(ends["looked"][0, 0, 0, -1]) == (form == "readouts")
-        assert np.array_equal(ends["probed"][0, 0], ends["probed"][0, 1]) == (
-            form == "readouts"
-        )  # without a token the trunk does not know what is asked
+        # Without a token the trunk does not know what is asked.
+        assert np.array_equal(ends["probed"][0, 0], ends["probed"][0, 1]) == (form == "readouts")

@@ -10,7 +10,7 @@ from stagewise.papers.cooccurrence.limits import (
     seven_numbers,
     three_numbers,
 )
-from stagewise.papers.cooccurrence.recorded import after_which
+from stagewise.papers.cooccurrence.readings import after_which
 
 
 def test_three_numbers_do_what_the_reading_says():

@@ -30,8 +30,8 @@ STARTS = ("condition1", "torch_linear", "kaiming_linear", "kaiming_normal")
 def drawn(settings, seed=0):
     w = initial.weights(settings, seed)
     sentences = settings.task.training_set(generator(seed, DATA))
-    numbers = initial.data(settings, seed) | {"signs": w["signs"]}
-    return w, sentences, {name: jnp.asarray(value) for name, value in numbers.items()}
+    constants = initial.data(settings, seed) | {"signs": w["signs"]}
+    return w, sentences, {name: jnp.asarray(value) for name, value in constants.items()}
 
 
 def near(ours, theirs, tolerance=1e-12):
@@ -43,25 +43,24 @@ def near(ours, theirs, tolerance=1e-12):
 @pytest.mark.parametrize("start", STARTS)
 @pytest.mark.parametrize("irrelevant", ["distinct", "shared"])
 def test_gradients_of_appendix_b_are_those_of_the_model(start, irrelevant):
-    task = Cooccurrence(
-        12, 5, 35 if irrelevant == "distinct" else 8, irrelevant
-    )  # with 8 words some occur twice in a sequence
-    w, sentences, numbers = drawn(replace(SMALL, initial=start, task=task), seed=3)
-    near(appendix_b.flow(w, sentences), weights.velocity(w, numbers))
+    # With 8 words some occur twice in a sequence.
+    task = Cooccurrence(12, 5, 35 if irrelevant == "distinct" else 8, irrelevant)
+    w, sentences, constants = drawn(replace(SMALL, initial=start, task=task), seed=3)
+    near(appendix_b.flow(w, sentences), weights.velocity(w, constants))
 
 
 @pytest.mark.parametrize("start", STARTS)
 def test_systems_of_appendix_c_are_the_flow_of_the_weights(start):
-    w, sentences, numbers = drawn(replace(SMALL, initial=start, task=Cooccurrence(12, 5, 8)), seed=1)
+    w, sentences, constants = drawn(replace(SMALL, initial=start, task=Cooccurrence(12, 5, 8)), seed=1)
     plain = {name: w[name] for name in weights.WEIGHTS}
-    along = (plain,), (weights.velocity(plain, numbers),)
-    kinds, moved = jax.jvp(lambda w: weights.inner_products(w, numbers["signs"]), *along)
+    along = (plain,), (weights.velocity(plain, constants),)
+    kinds, moved = jax.jvp(lambda w: weights.inner_products(w, constants["signs"]), *along)
     near(
-        forms.six_kinds_velocity({name: kinds[name] for name in forms.SIX}, numbers),
+        forms.six_kinds_velocity({name: kinds[name] for name in forms.SIX}, constants),
         {name: moved[name] for name in forms.SIX},
     )
     near(
-        closed.velocity({name: kinds[name] for name in forms.COMPACT}, numbers),
+        closed.velocity({name: kinds[name] for name in forms.COMPACT}, constants),
         {name: moved[name] for name in forms.COMPACT},
     )
     printed = [
@@ -73,46 +72,48 @@ def test_systems_of_appendix_c_are_the_flow_of_the_weights(start):
 
 
 def test_the_pulls_are_the_gradients_in_G_and_S():
-    w, _, numbers = drawn(replace(SMALL, task=Cooccurrence(12, 5, 8)))
+    w, _, constants = drawn(replace(SMALL, task=Cooccurrence(12, 5, 8)))
     state = initial.inner_products(w)
 
     def loss(G, S):
         F = response.outputs(
-            response.attend(S, numbers["tokens"], numbers["present"], numbers["width"]), G, numbers["tokens"]
+            response.attend(S, constants["tokens"], constants["present"], constants["width"]),
+            G,
+            constants["tokens"],
         )
-        return jnp.mean(jax.nn.softplus(-numbers["label"] * F))
+        return jnp.mean(jax.nn.softplus(-constants["label"] * F))
 
     dG, dS = jax.grad(loss, (0, 1))(jnp.asarray(state["G"]), jnp.asarray(state["S"]))
-    b, M = response.pulls(jnp.asarray(state["G"]), jnp.asarray(state["S"]), numbers)
-    dense = response.times(M, numbers["tokens"], jnp.eye(len(b)))
+    b, M = response.pulls(jnp.asarray(state["G"]), jnp.asarray(state["S"]), constants)
+    dense = response.times(M, constants["tokens"], jnp.eye(len(b)))
     near(
-        {"b": b, "M": dense, "MT": response.transposed_times(M, numbers["tokens"], jnp.eye(len(b)))},
+        {"b": b, "M": dense, "MT": response.transposed_times(M, constants["tokens"], jnp.eye(len(b)))},
         {"b": -dG, "M": -dS, "MT": -dS.T},
     )
 
 
 def test_descent_is_exact_over_many_steps():
-    w, sentences, numbers = drawn(replace(SMALL, initial="torch_linear"))
+    w, sentences, constants = drawn(replace(SMALL, initial="torch_linear"))
     state, rate = {name: jnp.asarray(v) for name, v in initial.inner_products(w).items()}, 0.1
     step = jax.jit(closed.descend)
     for _ in range(60):
-        state = step(state, numbers, rate)
+        state = step(state, constants, rate)
         moved = appendix_b.flow(w, sentences)
         w = {name: value + rate * moved[name] if name in moved else value for name, value in w.items()}
     near(state, initial.inner_products(w), 1e-12)
 
 
 def test_the_neurons_that_ride_along_move_as_in_the_six_kinds():
-    w, _, numbers = drawn(SMALL)
+    w, _, constants = drawn(SMALL)
     kinds = {name: jnp.asarray(v) for name, v in weights.inner_products(w, w["signs"]).items()}
     followed = initial.neurons(w)
-    numbers["signs"] = jnp.asarray(followed["signs"])  # padded with neurons that are not there
-    b, _ = response.pulls(kinds["G"], kinds["S"], numbers)
+    constants["signs"] = jnp.asarray(followed["signs"])  # padded with neurons that are not there
+    b, _ = response.pulls(kinds["G"], kinds["S"], constants)
     ours = closed.neuron_velocity(
-        kinds | {name: jnp.asarray(followed[name]) for name in closed.NEURONS}, b, numbers
+        kinds | {name: jnp.asarray(followed[name]) for name in closed.NEURONS}, b, constants
     )
     theirs = forms.six_kinds_velocity(
-        {name: kinds[name] for name in forms.SIX}, numbers | {"signs": jnp.asarray(w["signs"])}
+        {name: kinds[name] for name in forms.SIX}, constants | {"signs": jnp.asarray(w["signs"])}
     )
     there = len(w["signs"])
     near({"H": ours["H"][:there], "N": ours["N"][:there, :there]}, {"H": theirs["H"], "N": theirs["N"]})
@@ -125,7 +126,7 @@ def test_the_flow_agrees_with_scipy(runs):
         task=Cooccurrence(12, 5, 35, "distinct"), width=16, neurons=8, target_loss=0.05, seeds=1
     )
     flow = sw.run(settings, runs=runs)
-    w, _, numbers = drawn(settings)
+    w, _, constants = drawn(settings)
     state = initial.inner_products(w)
     names, shapes = list(state), {name: np.shape(value) for name, value in state.items()}
     sizes = np.cumsum([0] + [int(np.prod(shape)) for shape in shapes.values()])
@@ -133,7 +134,7 @@ def test_the_flow_agrees_with_scipy(runs):
 
     def field(_, flat):
         parts = {name: flat[a:b].reshape(shapes[name]) for name, a, b in zip(names, sizes, sizes[1:])}
-        moved = velocity(parts, numbers)
+        moved = velocity(parts, constants)
         return np.concatenate([np.ravel(moved[name]) for name in names])
 
     end = flow.trajectory.time.isel(seed=0, record=-1).item()
@@ -151,8 +152,8 @@ def test_the_flow_agrees_with_scipy(runs):
     np.testing.assert_allclose(mine.scores, final["S"][:3, :3], rtol=1e-4)
     np.testing.assert_allclose(mine.alpha, final["alpha"], rtol=1e-4)
     model = flow.model(seed=0)
-    F = jax.vmap(model)(jnp.asarray(numbers["tokens"]))
-    np.testing.assert_allclose(np.mean(np.logaddexp(0, -numbers["label"] * F)), mine.loss, rtol=1e-9)
+    F = jax.vmap(model)(jnp.asarray(constants["tokens"]))
+    np.testing.assert_allclose(np.mean(np.logaddexp(0, -constants["label"] * F)), mine.loss, rtol=1e-9)
     for name in ("value_invariant", "score_invariant"):
         drift = abs(flow.trajectory[name] - flow.trajectory[name].isel(record=0)).max()
         assert drift <= 1e-11 * flow.trajectory.alpha.max()
@@ -213,9 +214,8 @@ def test_descent_goes_to_the_flow_as_the_rate_falls(runs):
             Descent(task=task, width=16, neurons=8, learning_rate=rate, epochs=epochs, seeds=1), runs=runs
         ).trajectory.G.isel(record=-1)
         off.append(abs(end.values - target).max())
-    assert off[0] / off[1] == pytest.approx(2, rel=0.25) and off[1] / off[2] == pytest.approx(
-        2, rel=0.25
-    )  # first order
+    # First order.
+    assert off[0] / off[1] == pytest.approx(2, rel=0.25) and off[1] / off[2] == pytest.approx(2, rel=0.25)
 
 
 def test_starts_have_their_scales():

@@ -21,11 +21,18 @@ from stagewise.papers.lego.closed import (
     scales,
     seen_by_neurons,
 )
-from stagewise.papers.lego.experiments import Identities, OneStep, Recursion, Retrieval, Training, TwoSteps
+from stagewise.papers.lego.experiments import (
+    DecoderTraining,
+    Identities,
+    OneStep,
+    Recursion,
+    Retrieval,
+    TwoSteps,
+)
+from stagewise.papers.lego.initial import embedding
 from stagewise.papers.lego.one_step import OneStep as Features
 from stagewise.papers.lego.plain import Language
-from stagewise.papers.lego.recorded import half_sums, in_order
-from stagewise.papers.lego.start import embedding
+from stagewise.papers.lego.readings import half_sums, in_order
 from stagewise.papers.lego.tensor_power import hitting_time, loser, race
 from stagewise.papers.lego.two_steps import TwoSteps as Attention
 from stagewise.papers.lego.two_steps import lane
@@ -49,9 +56,8 @@ def test_smooth_relu_is_smooth_in_both_forms():
     slope = np.asarray(jax.vmap(jax.grad(lambda x: smooth_relu(x, 0.5, 8.0)))(x))
     jumps = np.abs(np.diff(slope))
     assert jumps[x[1:] > -0.49].max() < 0.02 and slope[0] == 0 and slope[-1] == 1
-    assert (
-        slope[np.searchsorted(x, -0.4995)] < -0.9 and slope[np.searchsorted(x, -0.502)] == 0
-    )  # at -rho, where the definition is said to be continuously differentiable and is not
+    # At -rho, where the definition is said to be continuously differentiable and is not.
+    assert slope[np.searchsorted(x, -0.4995)] < -0.9 and slope[np.searchsorted(x, -0.502)] == 0
     assert float(smooth_relu(jnp.asarray(-3.0), 0.5, 8.0)) == pytest.approx(0.5 / 8)
     assert float(smooth_relu(jnp.asarray(2.0), 0.5, 8.0)) == pytest.approx(2 - 0.5 * 7 / 8)
 
@@ -94,15 +100,15 @@ def test_attention_of_four_numbers_is_a_softmax():
 @pytest.mark.parametrize("name", ["C4", "S3", "S4"])
 def test_one_first_value_stands_for_all(name):
     """With ideal features the flow is the same whether chains begin with every value or with one."""
-    table, numbers = (
+    table, constants = (
         Action(name).maps(),
         scales(256.0, 2.0, 2.0, 4) | {"clip_width": 0.05, "variables": 200.0},
     )
-    features, steps = ideal_features(table, numbers["top"]), ((2, 1), (2, 2))
+    features, steps = ideal_features(table, constants["top"]), ((2, 1), (2, 2))
     motion, scores = Attention(2, table.shape[1]), dict(zip(SCORES, (1.1, 0.7, -0.1, 0.2)))
     whole, one = (
         motion.velocity(
-            scores, numbers | lane(table, features, steps, 10**5, np.random.default_rng(0), firsts), None
+            scores, constants | lane(table, features, steps, 10**5, np.random.default_rng(0), firsts), None
         )
         for firsts in (None, 1)
     )
@@ -132,24 +138,24 @@ def test_what_neurons_see_is_a_sum_over_clauses():
 
 def test_walking_is_stepping():
     """`follow` keeps running sums; step by step from the clauses it is the same."""
-    table, numbers = Action("S3").maps(), scales(256.0, 2.0, 2.0, 4)
+    table, constants = Action("S3").maps(), scales(256.0, 2.0, 2.0, 4)
     features, scores = (
-        ideal_features(table, numbers["top"]),
+        ideal_features(table, constants["top"]),
         {"predicate": 2.5, "answer": 2.0, "other_predicates": 0.0, "other_answers": 0.0},
     )
-    found = follow(features, table, scores, 12, numbers, np.random.default_rng(1), count=200)
+    found = follow(features, table, scores, 12, constants, np.random.default_rng(1), count=200)
     chosen, passed = chains(table, 12, 200, np.random.default_rng(1))
     right = np.ones(200, bool)
     for step in range(1, 13):
         seen, target = seen_by_neurons(features, chosen, passed, step)
         paid = np.array([attention(scores, 12, step)[name] for name in SCORES])
-        right &= _outputs(numbers["bias"] + seen @ paid, numbers).argmax(1) == target
+        right &= _outputs(constants["bias"] + seen @ paid, constants).argmax(1) == target
     assert found["chain"] == pytest.approx(right.mean()) and 0.05 < right.mean() < 0.95
 
 
-def _outputs(seen, numbers):
+def _outputs(seen, constants):
     return np.minimum(
-        np.asarray(smooth_relu(jnp.asarray(seen), numbers["rho"], numbers["q"])).sum(-1), numbers["top"]
+        np.asarray(smooth_relu(jnp.asarray(seen), constants["rho"], constants["q"])).sum(-1), constants["top"]
     )
 
 
@@ -157,12 +163,14 @@ def test_stage_2_follows_scipys_own_solution():
     settings = TwoSteps(action=Action("C3"), vocabulary=256.0, last=1.0)
     program, state = settings.program(), settings.start(np.array([0]))
     state, records = program.advance(state, 0)
-    numbers = scales(256.0, 2.0, 2.0, 4) | {"clip_width": 0.05, "variables": 200.0}
+    constants = scales(256.0, 2.0, 2.0, 4) | {"clip_width": 0.05, "variables": 200.0}
     table = Action("C3").maps()
-    numbers |= lane(table, ideal_features(table, numbers["top"]), settings.losses, 4000, generator(0, DATA))
+    constants |= lane(
+        table, ideal_features(table, constants["top"]), settings.losses, 4000, generator(0, DATA)
+    )
     motion = Attention(len(settings.losses), 3)
     field = jax.jit(
-        lambda y: jnp.stack([motion.velocity(dict(zip(SCORES, y)), numbers, None)[name] for name in SCORES])
+        lambda y: jnp.stack([motion.velocity(dict(zip(SCORES, y)), constants, None)[name] for name in SCORES])
     )
     other = solve_ivp(
         lambda t, y: np.asarray(field(y)), (0, 256.0), np.zeros(4), method="Radau", rtol=1e-8, atol=1e-10
@@ -177,17 +185,17 @@ def test_algorithm_1_moves_attention_as_four_numbers_do():
     closed form."""
     n, table, steps, rate = 5, Action("C3").maps(), ((2, 1), (2, 2)), 0.05
     language = Language(n, tuple(map(tuple, table.tolist())))
-    numbers = scales(language.size, 2.0, 2.0, 4) | {"clip_width": 0.05}
+    constants = scales(language.size, 2.0, 2.0, 4) | {"clip_width": 0.05}
     features, there, its = (
-        ideal_features(table, numbers["top"]),
+        ideal_features(table, constants["top"]),
         language.where("actions"),
         language.where("values"),
     )
     weights = np.zeros((language.size, 3, 5, language.size))
     weights[its, :, 1, there], weights[its, :, 4, its] = features[..., :3], features[..., 3:]
     start = jnp.zeros((5, language.size, 5, language.size))
-    scores = np.array(learn_attention(language, jnp.asarray(weights), start, (1, 2), n * rate, 30, numbers))
-    held = numbers | {"variables": float(n)} | lane(table, features, steps, 10**5, np.random.default_rng(0))
+    scores = np.array(learn_attention(language, jnp.asarray(weights), start, (1, 2), n * rate, 30, constants))
+    held = constants | {"variables": float(n)} | lane(table, features, steps, 10**5, np.random.default_rng(0))
     motion, four = Attention(2, 3), dict.fromkeys(SCORES, 0.0)
     for _ in range(30):
         velocity = motion.velocity(four, held, None)
@@ -209,15 +217,15 @@ def test_stage_1_moves_neurons_as_features_do():
     """Twenty steps with neurons of values on actions and values alone; other classes rest, as the closed form
     has them."""
     language, m, rate = Language(3, tuple(map(tuple, Action("C3").maps().tolist()))), 4, 0.5
-    numbers = scales(language.size, 2.0, 2.0, 4) | {"clip_width": 0.05}
+    constants = scales(language.size, 2.0, 2.0, 4) | {"clip_width": 0.05}
     there, its, rng = language.where("actions"), language.where("values"), np.random.default_rng(0)
     weights = np.zeros((language.size, m, 5, language.size))
     weights[its, :, 1, there], weights[its, :, 4, its] = (
         0.5 * rng.standard_normal((3, m, 3)),
         0.5 * rng.standard_normal((3, m, 3)),
     )
-    moved = np.asarray(learn_one_step(language, jnp.asarray(weights), 5, rate, 20, numbers, seen=(2, 5)))
-    held = numbers | {"gram_actions": np.eye(3), "gram_values": np.eye(3)}
+    moved = np.asarray(learn_one_step(language, jnp.asarray(weights), 5, rate, 20, constants, seen=(2, 5)))
+    held = constants | {"gram_actions": np.eye(3), "gram_values": np.eye(3)}
     features, motion = (
         jnp.concatenate([weights[its, :, 1, there], weights[its, :, 4, its]], -1),
         Features(language.table, m),
@@ -233,17 +241,17 @@ def test_stage_1_moves_neurons_as_features_do():
 
 def test_own_answers_are_the_models_own():
     """With sharp attention they are true; with none at all they are what uniform attention gives."""
-    table, numbers = Action("S3").maps(), scales(256.0, 2.0, 2.0, 4)
-    features, rng = ideal_features(table, numbers["top"]), np.random.default_rng(0)
+    table, constants = Action("S3").maps(), scales(256.0, 2.0, 2.0, 4)
+    features, rng = ideal_features(table, constants["top"]), np.random.default_rng(0)
     chosen, passed = chains(table, 8, 300, rng)
     sharp, flat = (
         {"predicate": a, "answer": a, "other_predicates": 0.0, "other_answers": 0.0} for a in (8.0, 0.0)
     )
     assert np.array_equal(
-        recursion.self_labels(features, table, sharp, 8, chosen, passed, numbers), passed[:, :3]
+        recursion.self_labels(features, table, sharp, 8, chosen, passed, constants), passed[:, :3]
     )
     assert not np.array_equal(
-        recursion.self_labels(features, table, flat, 8, chosen, passed, numbers), passed[:, :3]
+        recursion.self_labels(features, table, flat, 8, chosen, passed, constants), passed[:, :3]
     )
 
 
@@ -288,12 +296,12 @@ def test_embeddings_have_their_condition():
 @pytest.mark.parametrize(
     "cls, wrong, message",
     [
-        (Training, {"lengths": (5, 10, 10)}, "must grow"),
-        (Training, {"tested": (5, 180)}, "between 1 and 179"),
-        (Training, {"answers": 3}, "less than one chain"),
-        (Training, {"decoder.heads": 3}, "3 heads do not divide"),
+        (DecoderTraining, {"lengths": (5, 10, 10)}, "must grow"),
+        (DecoderTraining, {"tested": (5, 180)}, "between 1 and 179"),
+        (DecoderTraining, {"answers": 3}, "less than one chain"),
+        (DecoderTraining, {"decoder.heads": 3}, "3 heads do not divide"),
         (
-            Training,
+            DecoderTraining,
             {"decoder.encoding": "learned", "decoder.places": 100},
             "more than the 100 that are encoded",
         ),

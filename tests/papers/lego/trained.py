@@ -3,7 +3,7 @@
 from functools import cache
 
 import stagewise as sw
-from stagewise.papers.lego.experiments import Training
+from stagewise.papers.lego.experiments import DecoderTraining
 
 
 @cache
@@ -21,7 +21,7 @@ def small_decoder():
         "task.action.group": "C3",
         "evaluations": 1,
     }
-    experiment = Training.at("quick", **settings)
+    experiment = DecoderTraining.at("quick", **settings)
     with tempfile.TemporaryDirectory() as folder:
         run = sw.run(experiment, runs=folder)
         return run.model(0), experiment.task

@@ -9,14 +9,14 @@ import pytest
 
 import stagewise as sw
 from stagewise.errors import Refused
-from stagewise.lab import engine
-from stagewise.lab.progress import Silent
+from stagewise.lab.execute import compute as engine
+from stagewise.lab.execute.progress import Progress
 from stagewise.models.gpt import GPT
 from stagewise.models.sizes import Shape
-from stagewise.papers.parity import start as started
-from stagewise.papers.parity.experiments import Training
+from stagewise.papers.parity import initial as started
+from stagewise.papers.parity.experiments import GPTTraining
 from stagewise.papers.parity.learning import Text, cross_entropy, unpacked
-from stagewise.papers.parity.recorded import half_fallen, samples_needed
+from stagewise.papers.parity.readings import half_fallen, samples_needed
 from stagewise.probes.entropy import normalised_entropy
 from stagewise.tasks.parity import Parity, spell
 
@@ -37,7 +37,7 @@ def tiny(**changes):
         secret_size=changes.pop("secret_size", 2),
         chain_of_thought=changes.pop("chain_of_thought", True),
     )
-    return Training(task=task, **TINY | changes)
+    return GPTTraining(task=task, **TINY | changes)
 
 
 def lane(settings, seed=0):
@@ -46,10 +46,10 @@ def lane(settings, seed=0):
 
 def test_training_inputs_are_never_validation_inputs():
     settings = tiny()
-    weights, numbers = lane(settings)
+    weights, constants = lane(settings)
     rule = settings.program().rule
-    held_out = {row.tobytes() for row in np.asarray(unpacked(numbers["validation"], 8))}
-    drawn = [rule.draw(numbers, weights["order"], jnp.int32(i), jax.random.key(i))[0] for i in range(20)]
+    held_out = {row.tobytes() for row in np.asarray(unpacked(constants["validation"], 8))}
+    drawn = [rule.draw(constants, weights["order"], jnp.int32(i), jax.random.key(i))[0] for i in range(20)]
     assert len(held_out) == 64 and not held_out & {
         row.tobytes() for batch in drawn for row in np.asarray(batch)
     }
@@ -57,12 +57,12 @@ def test_training_inputs_are_never_validation_inputs():
 
 def test_a_pass_shows_every_input_once_and_the_next_in_another_order():
     settings = tiny(training_set=96)
-    weights, numbers = lane(settings)
+    weights, constants = lane(settings)
     rule, order, seen = settings.program().rule, weights["order"], []
     for count in range(6):
-        inputs, order = rule.draw(numbers, order, jnp.int32(count), jax.random.key(count))
+        inputs, order = rule.draw(constants, order, jnp.int32(count), jax.random.key(count))
         seen += [row.tobytes() for row in np.asarray(inputs)]
-    kept = [row.tobytes() for row in np.asarray(unpacked(numbers["pool"], 8))]
+    kept = [row.tobytes() for row in np.asarray(unpacked(constants["pool"], 8))]
     assert sorted(seen[:96]) == sorted(seen[96:]) == sorted(kept) and seen[:96] != seen[96:]
 
 
@@ -75,10 +75,10 @@ def test_secrets_of_every_size_share_one_program():
 
 def test_room_for_more_answers_changes_nothing():
     settings, roomy = tiny(), tiny(answers=5)
-    (weights, numbers), (_, padded) = lane(settings), lane(roomy)
+    (weights, constants), (_, padded) = lane(settings), lane(roomy)
     wpe = np.concatenate([weights["model"]["wpe"], np.ones((3, 16), np.float32)])
     for rule, given, model in (
-        (settings.program().rule, numbers, weights["model"]),
+        (settings.program().rule, constants, weights["model"]),
         (roomy.program().rule, padded, weights["model"] | {"wpe": wpe}),
     ):
         found = rule.measure({"model": model}, given, jax.random.key(0))
@@ -91,13 +91,13 @@ def test_room_for_more_answers_changes_nothing():
 
 def test_recorded_attention_is_that_of_the_plain_model():
     settings = tiny(scale=0.5, embedding_scale=1.0)
-    weights, numbers = lane(settings)
-    rule, text = settings.program().rule, Text(**numbers["text"])
+    weights, constants = lane(settings)
+    rule, text = settings.program().rule, Text(**constants["text"])
     model = GPT(**weights["model"], heads=2)
-    tokens = spell(unpacked(numbers["validation"], 8)[:64], text.sums, True).tokens
-    found = rule.watch(model, text, unpacked(numbers["validation"], 8)[:64])
+    tokens = spell(unpacked(constants["validation"], 8)[:64], text.sums, True).tokens
+    found = rule.watch(model, text, unpacked(constants["validation"], 8)[:64])
     pattern = np.asarray(model.attention(tokens)["layer1.head2"])
-    secret = np.flatnonzero(numbers["text"]["sums"][:, -1])
+    secret = np.flatnonzero(constants["text"]["sums"][:, -1])
     np.testing.assert_allclose(found["entropy"][0, 1, 0], normalised_entropy(pattern).mean(), rtol=1e-5)
     np.testing.assert_allclose(
         found["entropy"][0, 1, 1], normalised_entropy(pattern, np.array([8, 9])).mean(), rtol=1e-5
@@ -120,16 +120,16 @@ def test_cross_entropy_is_the_mean_over_the_answers_that_count():
 
 def test_the_text_changes_from_answers_to_chains_of_thought():
     settings = tiny(plain_samples=320)
-    _, numbers = lane(settings)
+    _, constants = lane(settings)
     rule = settings.program().rule
-    early, late = (rule.text(numbers, jnp.int32(count)) for count in (9, 10))
+    early, late = (rule.text(constants, jnp.int32(count)) for count in (9, 10))
     np.testing.assert_array_equal(early.counts, [1, 0])
     np.testing.assert_array_equal(late.counts, [1, 1])
     assert early.sums[:, 0].sum() == 2 and late.sums[:, 0].sum() == 1
 
 
 def test_a_run_learns_stops_and_gives_out_its_model(runs):
-    settings = Training.at("quick", seeds=3, samples=25_600, **{"task.secret_size": 3})
+    settings = GPTTraining.at("quick", seeds=3, samples=25_600, **{"task.secret_size": 3})
     run = sw.run(settings, runs=runs)
     done = run.trajectory.done_at.values
     assert (done > 0).sum() >= 2 and run.trajectory.sizes["record"] == settings.program().records
@@ -160,7 +160,7 @@ def test_a_run_that_was_stopped_goes_on_to_the_same_end(runs, monkeypatch):
     assert sw.run(settings, runs=runs / "b").trajectory.equals(undisturbed)
 
 
-class StopsAfter(Silent):
+class StopsAfter(Progress):
     def __init__(self, chunks):
         self.left = chunks
 

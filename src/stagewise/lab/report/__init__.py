@@ -9,16 +9,16 @@ from pathlib import Path
 from string import Template
 
 from stagewise.lab.catalogue import Paper
-from stagewise.lab.engine import Runs
-from stagewise.lab.figures import Figure, Spec, styled
-from stagewise.lab.files import make_folder
-from stagewise.lab.files import write as write_file
-from stagewise.lab.ledger import Entry, given
-from stagewise.lab.pictures import save
+from stagewise.lab.draw.figures import Figure, Spec, styled
+from stagewise.lab.draw.pictures import save
+from stagewise.lab.judge.ledger import Entry, given
 from stagewise.lab.report.claims import beyond, ledger
 from stagewise.lab.report.front import front, machine
 from stagewise.lab.report.markup import text
 from stagewise.lab.report.paper import part
+from stagewise.lab.store.files import make_folder
+from stagewise.lab.store.files import write as write_file
+from stagewise.lab.store.run import Runs
 
 HERE = Path(__file__).parent
 

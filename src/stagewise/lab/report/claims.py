@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from stagewise.lab.charts import measured
-from stagewise.lab.figures import Figure
-from stagewise.lab.ledger import Entry, experiments_of
-from stagewise.lab.report.markup import anchor, chart, definitions, link, number, settings_of, text, verdict
+from stagewise.lab.draw.charts import measured
+from stagewise.lab.draw.figures import Figure
+from stagewise.lab.judge.ledger import Entry, experiments_of
+from stagewise.lab.report.markup import anchor, chart, definitions, in_words, link, number, text, verdict
 
 MOST_SETTINGS = 6
 
@@ -66,7 +66,7 @@ def _claim(entry: Entry, used: Mapping[Figure, frozenset]) -> str:
     )
     fooled = "; ".join(f"{name}: {number(value)}" for name, value in entry.control.measured.items())
     runs = experiments_of(claim.needs_at(entry.preset))
-    settings = list(dict.fromkeys(settings_of(experiment) for experiment in runs))
+    settings = list(dict.fromkeys(in_words(experiment) for experiment in runs))
     listed = "<br>".join(map(text, settings[:MOST_SETTINGS])) + (
         f"<br>and {len(settings) - MOST_SETTINGS} more" if len(settings) > MOST_SETTINGS else ""
     )

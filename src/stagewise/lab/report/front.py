@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 from stagewise.lab.catalogue import Paper
-from stagewise.lab.engine import Runs
-from stagewise.lab.ledger import Entry
-from stagewise.lab.provenance import environment
+from stagewise.lab.execute.progress import duration
+from stagewise.lab.judge.ledger import Entry
 from stagewise.lab.report.markup import definitions, text, verdict
+from stagewise.lab.spec.settings import by_path
+from stagewise.lab.store.provenance import environment
+from stagewise.lab.store.run import Runs
 
 OUTCOMES = ("holds", "fails", "inconclusive", "untested")
 LEGEND = (
@@ -25,7 +26,7 @@ def front(papers: Sequence[Paper], entries: Sequence[Entry], preset: str, runs: 
         for paper in papers
     )
     seconds = sum({run.folders: run.seconds for run in runs.values()}.values())
-    took = f"{len({run.folders for run in runs.values()})} runs, {_time(seconds)} of computing"
+    took = f"{len({run.folders for run in runs.values()})} runs, {duration(seconds)} of computing"
     return (
         f"<p>{len(entries)} claims at preset <b>{text(preset)}</b>: {_counts(entries)}. {took}, on "
         f"{text(_here())}.</p>"
@@ -40,7 +41,7 @@ def _here() -> str:
 
 def machine() -> str:
     """Where the report was made."""
-    return definitions([(name, text(value)) for name, value in _flat(environment()).items()])
+    return definitions([(name, text(value)) for name, value in by_path(environment(), " ").items()])
 
 
 def _card(paper: Paper, entries: Sequence[Entry], runs: Runs) -> str:
@@ -53,27 +54,10 @@ def _card(paper: Paper, entries: Sequence[Entry], runs: Runs) -> str:
         '<a class="card" '
         f'href="#{text(paper.name)}"><b>{text(paper.name)}</b><span>{text(paper.title)}</span>'
         f'<span>{_counts(entries)}</span><span class="soft">{len(mine)} runs, '
-        f"{_time(sum(mine.values()))}</span></a>"
+        f"{duration(sum(mine.values()))}</span></a>"
     )
 
 
 def _counts(entries: Sequence[Entry]) -> str:
     counts = {name: sum(entry.verdict.outcome == name for entry in entries) for name in OUTCOMES}
     return " ".join(verdict(name, count) for name, count in counts.items() if count)
-
-
-def _time(seconds: float) -> str:
-    return (
-        f"{seconds:.0f} s"
-        if seconds < 90
-        else f"{seconds / 60:.0f} min"
-        if seconds < 5400
-        else f"{seconds / 3600:.1f} h"
-    )
-
-
-def _flat(value: dict, prefix: str = "") -> dict[str, Any]:
-    flat: dict[str, Any] = {}
-    for name, inner in value.items():
-        flat |= _flat(inner, f"{prefix}{name} ") if isinstance(inner, dict) else {prefix + name: inner}
-    return flat

@@ -7,7 +7,7 @@ import json
 import re
 from typing import Any
 
-from stagewise.lab.figures import Spec
+from stagewise.lab.draw.figures import Spec
 
 
 def text(value: Any) -> str:
@@ -57,9 +57,9 @@ def definitions(pairs: list[tuple[str, str]]) -> str:
     )
 
 
-def settings_of(experiment: Any) -> str:
+def in_words(experiment: Any) -> str:
     """What differs from the experiment's defaults."""
-    from stagewise.lab.settings import flatten
+    from stagewise.lab.spec.settings import flatten
 
     default = flatten(type(experiment)())
     changed = [f"{path} = {value}" for path, value in flatten(experiment).items() if value != default[path]]

@@ -7,12 +7,12 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from stagewise.lab import dynamics, example
 from stagewise.lab.catalogue import Paper
-from stagewise.lab.engine import Runs
-from stagewise.lab.figures import Figure, Spec, styled
-from stagewise.lab.ledger import Entry, experiments_of, given, missing
-from stagewise.lab.report.markup import chart, link, prose, settings_of, text, verdict
+from stagewise.lab.draw import dynamics, example
+from stagewise.lab.draw.figures import Figure, Spec, styled
+from stagewise.lab.judge.ledger import Entry, experiments_of, given, missing
+from stagewise.lab.report.markup import chart, in_words, link, prose, text, verdict
+from stagewise.lab.store.run import Runs
 
 
 def part(
@@ -69,7 +69,7 @@ def scrubbed(shown: dynamics.Dynamics, preset: str, runs: Runs) -> str:
 
 
 def _figure(figure: Figure, drawn: Spec, preset: str) -> str:
-    used = dict.fromkeys(settings_of(experiment) for experiment in experiments_of(figure.needs_at(preset)))
+    used = dict.fromkeys(in_words(experiment) for experiment in experiments_of(figure.needs_at(preset)))
     settings = "".join(f"<li>{text(line)}</li>" for line in list(used)[:12]) + (
         f"<li>and {len(used) - 12} more</li>" if len(used) > 12 else ""
     )

@@ -15,10 +15,10 @@ from starlette.requests import Request
 from starlette.responses import FileResponse, JSONResponse, Response
 from starlette.routing import Route
 
-from stagewise.lab.experiment import PRESETS
 from stagewise.lab.report import HERE as REPORT
 from stagewise.lab.report import scripts
 from stagewise.lab.serve import curves, watch
+from stagewise.lab.spec.experiment import PRESETS
 
 HERE = Path(__file__).parent
 POLICY = (
@@ -147,9 +147,9 @@ def figures(request: Request) -> Response:
 
 
 def figure(request: Request) -> Response:
-    from stagewise.lab.engine import stored_runs
-    from stagewise.lab.ledger import experiments_of
+    from stagewise.lab.judge.ledger import experiments_of
     from stagewise.lab.report import draw
+    from stagewise.lab.store.run import stored_runs
 
     root, preset = request.app.state.root, request.path_params["preset"]
     chosen = watch.figures().get(request.path_params["id"])
@@ -204,9 +204,8 @@ def _broken(request: Request, error: Exception) -> Response:
 
 
 def _json(value) -> Response:
-    return Response(
-        json.dumps(value, allow_nan=False), media_type="application/json"
-    )  # in ASCII: names may hold what UTF-8 cannot
+    # In ASCII: names may hold what UTF-8 cannot.
+    return Response(json.dumps(value, allow_nan=False), media_type="application/json")
 
 
 def _answer(content: bytes, kind: str) -> Response:

@@ -9,8 +9,8 @@ import numpy as np
 import pandas as pd
 import xarray as xr
 
-from stagewise.lab.charts import band, kept_records, on_times, told, touch
-from stagewise.lab.figures import Spec, styled
+from stagewise.lab.draw.charts import band, kept_records, on_times, told, touch
+from stagewise.lab.draw.figures import Spec, styled
 
 FIRST = ("loss", "accuracy", "test_loss", "test_accuracy", "margin", "entropy", "type_loss")
 MOST_CHARTS, MOST_LABELS, MOST_POINTS = 6, 6, 200

@@ -3,7 +3,6 @@ any moment."""
 
 from __future__ import annotations
 
-import json
 import os
 import re
 from collections.abc import Iterable
@@ -12,13 +11,13 @@ from typing import TYPE_CHECKING, Any
 
 from stagewise.errors import Refused
 from stagewise.lab import catalogue
-from stagewise.lab.experiment import PRESETS, Experiment
-from stagewise.lab.runs import Block, blocks, folders, read_block
-from stagewise.lab.runs import listed as read_listed
-from stagewise.lab.settings import flatten
+from stagewise.lab.spec.experiment import PRESETS, Experiment
+from stagewise.lab.spec.settings import flatten
+from stagewise.lab.store.block import Block
+from stagewise.lab.store.runs import blocks, folders, read_block, stored_run
 
 if TYPE_CHECKING:
-    from stagewise.lab.figures import Figure
+    from stagewise.lab.draw.figures import Figure
 
 NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.\-]{0,199}")
 
@@ -44,7 +43,7 @@ def listed(root: Path) -> list[dict[str, Any]]:
     for folder in folders(root):
         if not stays(folder, top):
             continue
-        run = read_listed(folder, known)
+        run = stored_run(folder, known)
         found.append(
             {
                 "folder": "/".join(run.folder.relative_to(root).parts),
@@ -54,7 +53,7 @@ def listed(root: Path) -> list[dict[str, Any]]:
                 "seconds": run.seconds,
                 "finished": run.finished,
                 "progress": run.progress,
-                "settings": _changed(known.get(run.experiment), run.settings),
+                "settings": run.changed(known),
             }
         )
     return sorted(found, key=lambda run: (run["state"] != "running", run["experiment"], run["folder"]))
@@ -82,10 +81,10 @@ def block_of(root: Path, experiment: str, settings: str, seeds: str) -> Block:
 
 def trajectory(block: Block):
     """What a run recorded: all of it, or up to its last checkpoint; None if nothing yet."""
-    from stagewise.lab.engine import so_far
+    from stagewise.lab.store.run import so_far
 
     try:
-        return block.recorded().dataset if block.finished else so_far(block)
+        return block.arrays().dataset if block.finished else so_far(block)
     except Exception as error:  # whatever a foreign or half-written file does to its reader
         raise Missing(f"{block.folder.name} cannot be read: {error}") from error
 
@@ -107,7 +106,7 @@ def figures() -> dict[str, Figure]:
 
 def ready(figure: Figure, preset: str, root: Path) -> bool:
     """Whether the runs of a figure are all stored."""
-    from stagewise.lab.ledger import experiments_of, missing
+    from stagewise.lab.judge.ledger import experiments_of, missing
 
     needs = figure.needs_at(preset)
     return not missing(needs) and stored(experiments_of(needs), root)
@@ -149,17 +148,3 @@ def reports(root: Path) -> list[str]:
     return sorted(
         path.parent.name for path in root.glob("reports/*/report.html") if NAME.fullmatch(path.parent.name)
     )
-
-
-def _changed(cls: type | None, settings: dict[str, Any]) -> str:
-    """The settings that are not the experiment's own, as words; of an experiment that is not known, all."""
-    flat = _flat(settings)
-    default = _flat(json.loads(json.dumps(cls().stored()))) if cls else {}
-    return ", ".join(f"{path}={value}" for path, value in flat.items() if default.get(path) != value)
-
-
-def _flat(settings: Any, prefix: str = "") -> dict[str, Any]:
-    flat: dict[str, Any] = {}
-    for name, value in settings.items() if isinstance(settings, dict) else ():
-        flat |= _flat(value, f"{prefix}{name}.") if isinstance(value, dict) else {f"{prefix}{name}": value}
-    return flat

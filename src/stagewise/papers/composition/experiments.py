@@ -7,8 +7,8 @@ from dataclasses import dataclass, replace
 from typing import Literal
 
 from stagewise.errors import Refused, require
-from stagewise.lab.experiment import Experiment
-from stagewise.lab.settings import check_ranges
+from stagewise.lab.spec.experiment import Experiment
+from stagewise.lab.spec.settings import check_ranges
 from stagewise.models.sizes import Shape
 from stagewise.tasks.composition import Composition
 
@@ -81,13 +81,13 @@ class Theory(Experiment):
 
     def program(self):
         from stagewise.papers.composition.learning import Steps
-        from stagewise.training.loop import Training
+        from stagewise.training.loop import TrainingLoop
 
         rule = Steps(self.task, self.chunk, self.queries, self.readout, self.tested)
-        return Training(rule, tuple(range(self.steps + 1)))
+        return TrainingLoop(rule, tuple(range(self.steps + 1)))
 
     def start(self, seeds):
-        from stagewise.papers.composition.start import theory
+        from stagewise.papers.composition.initial import theory
 
         return theory(self, seeds)
 
@@ -103,7 +103,7 @@ class Theory(Experiment):
 
 
 @dataclass(frozen=True)
-class Encoding(Experiment):
+class EncoderTraining(Experiment):
     """A standard encoder learns hops by Adam from a fixed pool of sequences (Figure 3, right), and stops once
     it has learned the most hops.
 
@@ -121,13 +121,14 @@ class Encoding(Experiment):
     steps: int = 4000
     learning_rate: float = 1e-3
     warm_up: int = 200  # steps over which the rate rises
-    clip: float = 1.0
+    gradient_clip: float = 1.0
     solved: float = 0.99  # accuracy at which a run ends
     evaluations: int = 16
     tested: int = 256
     seeds: int = 4
 
     name = "composition.encoding"
+    renamed = {"clip": "gradient_clip"}
     presets = {
         "quick": {
             "task.symbols": 4,
@@ -163,7 +164,7 @@ class Encoding(Experiment):
             steps=(1, 1e8),
             learning_rate=(1e-12, 1),
             warm_up=(1, 1e8),
-            clip=(1e-12, 1e9),
+            gradient_clip=(1e-12, 1e9),
             solved=(0.01, 1),
             evaluations=(1, 10_000),
             tested=(2, 1e5),
@@ -202,8 +203,8 @@ class Encoding(Experiment):
         )
 
     def program(self):
-        from stagewise.papers.composition.encoding import Encoding as Rule
-        from stagewise.training.loop import Training
+        from stagewise.papers.composition.encoder_steps import EncoderSteps as Rule
+        from stagewise.training.loop import TrainingLoop
         from stagewise.training.schedule import schedule
 
         rule = Rule(
@@ -214,13 +215,13 @@ class Encoding(Experiment):
             self.batch,
             self.pool,
             self.tested,
-            self.clip,
+            self.gradient_clip,
             self.solved,
         )
-        return Training(rule, schedule(self.steps, evenly=self.evaluations))
+        return TrainingLoop(rule, schedule(self.steps, evenly=self.evaluations))
 
     def start(self, seeds):
-        from stagewise.papers.composition.start import encoding
+        from stagewise.papers.composition.initial import encoding
 
         return encoding(self, seeds)
 
@@ -262,9 +263,9 @@ class Identities(Experiment):
 
     def program(self):
         from stagewise.papers.composition.identities import DIMS, labels_along, measure
-        from stagewise.training.once import Once
+        from stagewise.training.measurement import Measurement
 
-        return Once(measure, replace(self, seeds=1), tuple(DIMS.items()), labels_along(self))
+        return Measurement(measure, replace(self, seeds=1), tuple(DIMS.items()), labels_along(self))
 
     def start(self, seeds):
         return {"seed": seeds}
@@ -306,9 +307,9 @@ class Counting(Experiment):
 
     def program(self):
         from stagewise.papers.composition.counting import DIMS, STAGES, measure
-        from stagewise.training.once import Once
+        from stagewise.training.measurement import Measurement
 
-        return Once(
+        return Measurement(
             measure, replace(self, seeds=1), tuple(DIMS.items()), (("stage", STAGES), ("size", self.sizes))
         )
 
@@ -351,10 +352,10 @@ class Same(Experiment):
 
     def program(self):
         from stagewise.papers.composition.same import DIMS, measure
-        from stagewise.training.once import Once
+        from stagewise.training.measurement import Measurement
 
         layers = tuple(range(1, self.training.task.depth + 1))
-        return Once(
+        return Measurement(
             measure,
             replace(self, seeds=1, training=replace(self.training, seeds=1)),
             tuple(DIMS.items()),

@@ -7,11 +7,11 @@ import numpy as np
 import pandas as pd
 import xarray as xr
 
-from stagewise.lab.charts import band, points
-from stagewise.lab.figures import figure
-from stagewise.lab.phase import heat
-from stagewise.lab.settings import setting
-from stagewise.lab.study import Later
+from stagewise.lab.draw.charts import band, points
+from stagewise.lab.draw.figures import figure
+from stagewise.lab.draw.phase_diagram import heat
+from stagewise.lab.spec.settings import setting
+from stagewise.lab.spec.study import BeyondQuick
 from stagewise.papers.composition import queries
 from stagewise.papers.composition.claims.gradients import least_sizes
 from stagewise.papers.composition.studies import (
@@ -157,8 +157,8 @@ def learned_beside_built(run: xr.Dataset) -> alt.VConcatChart:
     built by Theorem 4 below."""
     from stagewise.models.attention_only import stream
     from stagewise.papers.composition.construction import theorem4
+    from stagewise.papers.composition.initial import hidden_of
     from stagewise.papers.composition.learning import example
-    from stagewise.papers.composition.start import hidden_of
     from stagewise.tasks.composition import Composition
 
     task = Composition(setting(run, "task.levels"), setting(run, "task.symbols"))
@@ -215,9 +215,8 @@ def samples_needed(one: xr.Dataset, every: xr.Dataset) -> alt.Chart:
 def samples_by_levels_and_symbols(runs: xr.Dataset) -> alt.LayerChart:
     """A phase diagram: the fewest samples, of one query each, with which the last stage looks at the right
     key everywhere, by number of levels k and of symbols N. They grow with k and hardly change with N."""
-    least = np.stack(
-        [least_sizes(runs.sel(symbols=N), "levels", "last") for N in runs.symbols.values], -1
-    )  # [seed, levels, symbols]
+    # [seed, levels, symbols]
+    least = np.stack([least_sizes(runs.sel(symbols=N), "levels", "last") for N in runs.symbols.values], -1)
     values = xr.DataArray(
         least.astype(float),
         dims=("seed", "levels", "symbols"),
@@ -285,10 +284,10 @@ def _passages(runs: dict[str, xr.Dataset]) -> alt.Chart:
     "composition.fig3right",
     source="Figure 3 right",
     needs={
-        "mixture": Later(token_mixture),
-        "hardest": Later(token_hardest),
-        "readouts": Later(readout_mixture),
-        "alone": Later(readout_hardest),
+        "mixture": BeyondQuick(token_mixture),
+        "hardest": BeyondQuick(token_hardest),
+        "readouts": BeyondQuick(readout_mixture),
+        "alone": BeyondQuick(readout_hardest),
     },
     paper_shows="With the mixture the loss on 4 hops falls to 0, with 4-fold data alone it stays at log N.",
 )
@@ -401,7 +400,7 @@ def where_a_run_is(run: xr.Dataset) -> alt.VConcatChart:
 @figure(
     "composition.gate",
     source="beyond the paper",
-    needs={"run": Later(token_mixture)},
+    needs={"run": BeyondQuick(token_mixture)},
     paper_shows="Nothing: the paper does not look inside the encoder.",
 )
 def what_the_token_does(run: xr.Dataset) -> alt.VConcatChart:
@@ -416,10 +415,10 @@ def what_the_token_does(run: xr.Dataset) -> alt.VConcatChart:
     "composition.decides",
     source="beyond the paper",
     needs={
-        "runs": Later(mixtures),
-        "wide": Later(widths),
-        "patient": Later(patience),
-        "in_turn": Later(in_turn),
+        "runs": BeyondQuick(mixtures),
+        "wide": BeyondQuick(widths),
+        "patient": BeyondQuick(patience),
+        "in_turn": BeyondQuick(in_turn),
     },
     paper_shows="Nothing: the paper has one mixture and one encoder.",
 )

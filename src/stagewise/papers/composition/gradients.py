@@ -80,9 +80,8 @@ def counted(
         )
         rows = np.arange(len(some))[:, None]
         wanted = label[rows, q]  # [sample, query]
-        keys = (
-            np.arange(k) * N + holders[rows[..., None], np.arange(k), wanted[..., None]]
-        )  # [sample, query, level]
+        # [sample, query, level]
+        keys = np.arange(k) * N + holders[rows[..., None], np.arange(k), wanted[..., None]]
         of_key = named[rows[..., None], keys] + T * np.arange(blocks)  # [sample, query, level, block]
         of_query = named[rows, q] + T * np.arange(blocks)  # [sample, query, block]
         places = of_key[..., :, None].astype(np.int64) * (T * blocks) + of_query[:, :, None, None, :]

@@ -86,9 +86,8 @@ def of_layer(
     labels = hops[layer - 1].reshape(len(sigma), task.tokens)
     auto = key_query_gradient(first, labels, task, beta0)
     closed = gradients.population(hidden, layer)
-    generic = (
-        np.array([np.roll(np.arange(task.symbols), 1)] * task.levels) if layer != 1 else hidden
-    )  # no fixed points
+    # No fixed points.
+    generic = np.array([np.roll(np.arange(task.symbols), 1)] * task.levels) if layer != 1 else hidden
     without = gradients.population(generic, layer)
     if layer == 1:
         without[1, :, 1, :] = 0

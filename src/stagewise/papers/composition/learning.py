@@ -80,22 +80,22 @@ class Steps(Rule):
     records_per_chunk = 1
     most_lanes = 4
 
-    def step(self, weights, numbers, key: Key[Array, ""]):
+    def step(self, weights, constants, key: Key[Array, ""]):
         which, moves_attention = (
-            numbers["losses"][weights["count"]],
-            numbers["moves_attention"][weights["count"]],
+            constants["losses"][weights["count"]],
+            constants["moves_attention"][weights["count"]],
         )
         key = jax.random.wrap_key_data(
-            jnp.where(numbers["fresh"], jax.random.key_data(key), numbers["sample"])
+            jnp.where(constants["fresh"], jax.random.key_data(key), constants["sample"])
         )
         layers, readouts = (
             {name: weights[name] for name in layer_names(self.task.depth)},
             {"readouts": weights["readouts"]},
         )
 
-        slopes = self.gradients(layers, readouts, which, moves_attention, numbers, key)
+        slopes = self.gradients(layers, readouts, which, moves_attention, constants, key)
         moved = jax.tree.map(
-            lambda weight, slope: weight - numbers["rate"] * slope, layers | readouts, slopes
+            lambda weight, slope: weight - constants["rate"] * slope, layers | readouts, slopes
         )
         gradient = jnp.stack([jnp.abs(slopes[name]).max() for name in layers])
         return moved | {
@@ -117,20 +117,18 @@ class Steps(Rule):
         readouts: dict,
         which: Float[Array, " hop"],
         moves_attention: Bool[Array, ""],
-        numbers,
+        constants,
         key: Key[Array, ""],
     ) -> dict:
         """The gradient of the mean loss over all samples, with respect to the layers or the readouts; what
         does not move has none."""
 
         def loss(of, rest, weighed, sigma, queries):
-            return losses(rest | of, self.task, numbers["hidden"], sigma, queries) @ weighed
+            return losses(rest | of, self.task, constants["hidden"], sigma, queries) @ weighed
 
-        L, shared = self.task.depth, numbers["shared"]
-        sets, weighed = (
-            jnp.where(shared, 1, L),
-            jnp.where(shared, which, jnp.diag(which)),
-        )  # one set of sequences for all hops, or one for each
+        L, shared = self.task.depth, constants["shared"]
+        # One set of sequences for all hops, or one for each.
+        sets, weighed = (jnp.where(shared, 1, L), jnp.where(shared, which, jnp.diag(which)))
         still = jax.tree.map(jnp.zeros_like, layers | readouts)
 
         def add(part, total):
@@ -155,12 +153,12 @@ class Steps(Rule):
             )
             return jax.tree.map(jnp.add, total, slopes)
 
-        total = jax.lax.fori_loop(0, numbers["chunks"] * sets, add, still)
-        return jax.tree.map(lambda each: each / numbers["chunks"].astype(each.dtype), total)
+        total = jax.lax.fori_loop(0, constants["chunks"] * sets, add, still)
+        return jax.tree.map(lambda each: each / constants["chunks"].astype(each.dtype), total)
 
-    def measure(self, weights, numbers, key: Key[Array, ""]):
+    def measure(self, weights, constants, key: Key[Array, ""]):
         task, L, T = self.task, self.task.depth, self.task.tokens
-        hidden, asked = numbers["hidden"], self.task.asks()
+        hidden, asked = constants["hidden"], self.task.asks()
         parts = max(1, self.tested // 50)
 
         def look(key):

@@ -113,9 +113,8 @@ def log_packing_number(levels: int, symbols: int, free_levels: int | None = None
     13): all targets over those within that distance of one, by greedy choice. Counted exactly. `free_levels`:
     targets that differ in that many levels only."""
     free, N = levels if free_levels is None else free_levels, symbols
-    near = (1 - N / (4 * (N - 1))) * (
-        1 - 1e-12
-    )  # ||f - f'||^2 = 2 (1 - 1/N) - 2 <f, f'> < 1/2, for prod (agree - 1) / (N - 1)^k
+    # ||f - f'||^2 = 2 (1 - 1/N) - 2 <f, f'> < 1/2, for prod (agree - 1) / (N - 1)^k.
+    near = (1 - N / (4 * (N - 1))) * (1 - 1e-12)
     counts = {(a - 1) / (N - 1): comb(N, a) * derangements(N - a) for a in range(N + 1) if a != 1}
     products = {1.0: 1}
     for _ in range(free):

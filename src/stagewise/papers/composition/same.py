@@ -6,8 +6,8 @@ from dataclasses import replace
 
 import numpy as np
 
+from stagewise.papers.composition.initial import hidden_of
 from stagewise.papers.composition.learning import layer_names
-from stagewise.papers.composition.start import hidden_of
 
 DIMS = {"cosine": ("layer",)}
 
@@ -18,7 +18,7 @@ def measure(settings, seed: int) -> dict[str, np.ndarray]:
     for algorithm, of_target in (("curriculum", seed), ("mixture", seed + 10_000 * settings.other_target)):
         training = replace(settings.training, algorithm=algorithm)
         program, state = training.program(), training.start(np.array([seed]))
-        state["numbers"]["hidden"] = hidden_of(training.task, of_target)[None]
+        state["constants"]["hidden"] = hidden_of(training.task, of_target)[None]
         for chunk in range(program.chunks):
             state, _ = program.advance(state, chunk)
         ends.append(state["weights"])

@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 import xarray as xr
 
-from stagewise.lab.dynamics import Frames, Heat, dynamics
-from stagewise.lab.example import Example
-from stagewise.lab.story import Part
+from stagewise.lab.draw.dynamics import Frames, Heat, dynamics
+from stagewise.lab.draw.example import Example
+from stagewise.lab.draw.story import Part
 from stagewise.papers.composition.studies import small
 from stagewise.tasks.composition import Composition
 

@@ -3,8 +3,8 @@ the paper's 16."""
 
 from __future__ import annotations
 
-from stagewise.lab.study import Study
-from stagewise.papers.composition.experiments import Counting, Encoding, Identities, Same, Theory
+from stagewise.lab.spec.study import Study
+from stagewise.papers.composition.experiments import Counting, EncoderTraining, Identities, Same, Theory
 
 identities = Identities.plan()
 same = Same.plan()
@@ -52,9 +52,8 @@ literal_4_3 = Theory.plan(**_LITERAL, samples=4**4 * 3**6, chunk=144, **{"task.l
 
 # How many samples a stage needs.
 _SIZES = Counting().sizes
-_MORE = _SIZES + tuple(
-    int(round(32 * 2 ** (n / 2))) for n in range(23, 28)
-)  # up to 370728: 16 levels need more than 65536
+# Up to 370728: 16 levels need more than 65536.
+_MORE = _SIZES + tuple(int(round(32 * 2 ** (n / 2))) for n in range(23, 28))
 by_levels = Study(
     "composition.by_levels",
     "Samples that the first and the last stage need, by number of levels, one query each.",
@@ -90,10 +89,10 @@ phase = Study(
 )
 
 # Figure 3 right: a token says how many hops (as in the paper), or each has a readout.
-token_mixture = Encoding.plan().where(standard={"batch": 32, "steps": 4000})
+token_mixture = EncoderTraining.plan().where(standard={"batch": 32, "steps": 4000})
 token_hardest = token_mixture.but(data="hardest")
-readout_mixture = Encoding.plan(form="readouts")
-readout_hardest = Encoding.plan(form="readouts", data="hardest")
+readout_mixture = EncoderTraining.plan(form="readouts")
+readout_hardest = EncoderTraining.plan(form="readouts", data="hardest")
 
 # What decides whether the most hops are learned: which hops are in the mixture, width, patience, order. Half
 # an hour on two cores at preset standard.
@@ -105,21 +104,21 @@ _LONGER = {"paper": {"steps": 50_000}}  # as Figure 3 right has there
 mixtures = Study(
     "composition.mixtures",
     "Which hops are in the mixture, with a token and with readouts: 5 minutes at preset standard.",
-    Encoding.plan(**_SMALLER),
+    EncoderTraining.plan(**_SMALLER),
     over={"asked_hops": ((1, 4), (2, 4), (1, 2, 4), (1, 2, 3, 4)), "form": _FORMS},
     at_preset=_LONGER,
 )
 widths = Study(
     "composition.widths",
     "Wider encoders, with a token and with readouts, 2000 steps: 10 minutes at preset standard.",
-    Encoding.plan(**_SMALLER | {"learning_rate": 1.5e-3}),
+    EncoderTraining.plan(**_SMALLER | {"learning_rate": 1.5e-3}),
     over={"encoder.width": (32, 64, 128), "form": _FORMS},
     at_preset=_LONGER,
 )
 patience = Study(
     "composition.patience",
     "Ten times the steps, 20000, with a token and with readouts: 12 minutes at preset standard.",
-    Encoding.plan(seeds=8, steps=20_000, evaluations=40),
+    EncoderTraining.plan(seeds=8, steps=20_000, evaluations=40),
     over={"form": _FORMS},
     at_preset={"paper": {"steps": 500_000}},
 )
@@ -127,7 +126,7 @@ in_turn = Study(
     "composition.in_turn",
     "One number of hops after another, 3000 steps, with a token and with readouts: 2 minutes at preset "
     "standard.",
-    Encoding.plan(data="curriculum", seeds=8, steps=3000),
+    EncoderTraining.plan(data="curriculum", seeds=8, steps=3000),
     over={"form": _FORMS},
     at_preset=_LONGER,
 )

@@ -102,25 +102,25 @@ class ClosedFlow(Motion):
 
     dims, coords = DIMS | NEURON_DIMS, COORDS
 
-    def velocity(self, weights, numbers, samples):
-        b, M = pulls(weights["G"], weights["S"], numbers)
-        values, neurons = value_velocity(weights, b, numbers), neuron_velocity(weights, b, numbers)
-        return values | neurons | score_velocity(weights, M, numbers) | {"clock": jnp.ones(())}
+    def velocity(self, weights, constants, samples):
+        b, M = pulls(weights["G"], weights["S"], constants)
+        values, neurons = value_velocity(weights, b, constants), neuron_velocity(weights, b, constants)
+        return values | neurons | score_velocity(weights, M, constants) | {"clock": jnp.ones(())}
 
-    def measure(self, weights, numbers):
-        b, M = pulls(weights["G"], weights["S"], numbers)
-        moving = value_velocity(weights, b, numbers) | score_velocity(weights, M, numbers)
-        return measure(weights, moving, b, numbers) | measure_neurons(weights, numbers)
+    def measure(self, weights, constants):
+        b, M = pulls(weights["G"], weights["S"], constants)
+        moving = value_velocity(weights, b, constants) | score_velocity(weights, M, constants)
+        return measure(weights, moving, b, constants) | measure_neurons(weights, constants)
 
-    def watched(self, weights, numbers):
+    def watched(self, weights, constants):
         F = outputs(
-            attend(weights["S"], numbers["tokens"], numbers["present"], numbers["width"]),
+            attend(weights["S"], constants["tokens"], constants["present"], constants["width"]),
             weights["G"],
-            numbers["tokens"],
+            constants["tokens"],
         )
         return {
-            "loss": numbers["weight"] @ jax.nn.softplus(-numbers["label"] * F),
-            "scaled_time": numbers["speed"] * weights["clock"],
+            "loss": constants["weight"] @ jax.nn.softplus(-constants["label"] * F),
+            "scaled_time": constants["speed"] * weights["clock"],
             "time": weights["clock"],
         }
 
@@ -136,8 +136,8 @@ class ClosedDescent(Rule):
 
     dims, coords = LEARNING_DIMS, {name: COORDS[name] for name in ("type", "word", "key", "query")}
 
-    def step(self, weights, numbers, key):
-        return descend(weights, numbers, numbers["rate"])
+    def step(self, weights, constants, key):
+        return descend(weights, constants, constants["rate"])
 
-    def measure(self, weights, numbers, key):
-        return measure_learning(weights, numbers)
+    def measure(self, weights, constants, key):
+        return measure_learning(weights, constants)

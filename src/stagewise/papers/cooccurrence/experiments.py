@@ -9,7 +9,7 @@ from math import sqrt
 from typing import Literal
 
 from stagewise.errors import Refused, require
-from stagewise.lab.experiment import Experiment
+from stagewise.lab.spec.experiment import Experiment
 from stagewise.tasks.cooccurrence import Cooccurrence
 
 C_T1 = 15.0
@@ -165,9 +165,9 @@ class Flowing(Trained):
         from stagewise.papers.cooccurrence import initial
         from stagewise.training.flow import begin
 
-        state, numbers = initial.flow(self, seeds, self.padded)
+        state, constants = initial.flow(self, seeds, self.padded)
         named = {f"end {i}": np.full(len(seeds), float(ends[i] if i < len(ends) else 0)) for i in range(ENDS)}
-        return begin(state, numbers | named, stages=len(ends))
+        return begin(state, constants | named, stages=len(ends))
 
 
 @dataclass(frozen=True)
@@ -232,10 +232,10 @@ class ThreeForms(Trained):
 
     def program(self):
         from stagewise.papers.cooccurrence.forms import SideBySide
-        from stagewise.training.loop import Training
+        from stagewise.training.loop import TrainingLoop
         from stagewise.training.schedule import schedule
 
-        return Training(
+        return TrainingLoop(
             SideBySide((*self.size, self.width, self.neurons)), schedule(self.steps, evenly=40, log_spaced=20)
         )
 
@@ -245,9 +245,11 @@ class ThreeForms(Trained):
         from stagewise.papers.cooccurrence import forms
         from stagewise.training.loop import begin
 
-        state, numbers = forms.start(self, seeds)
+        state, constants = forms.start(self, seeds)
         return begin(
-            state, numbers | {"step": np.full(len(seeds), self.scaled_time / self.speed / self.steps)}, seeds
+            state,
+            constants | {"step": np.full(len(seeds), self.scaled_time / self.speed / self.steps)},
+            seeds,
         )
 
     def model(self, state):
@@ -275,11 +277,11 @@ class Descent(Trained):
 
     def program(self):
         from stagewise.papers.cooccurrence.closed import ClosedDescent
-        from stagewise.training.loop import Training
+        from stagewise.training.loop import TrainingLoop
         from stagewise.training.schedule import schedule
 
         compared = {round(self.epochs * fraction) for fraction in FRACTIONS}
-        return Training(
+        return TrainingLoop(
             ClosedDescent(self.size),
             tuple(sorted({*schedule(self.epochs, evenly=40, log_spaced=60), *compared})),
         )
@@ -290,8 +292,8 @@ class Descent(Trained):
         from stagewise.papers.cooccurrence import initial
         from stagewise.training.loop import begin
 
-        state, numbers = initial.descent(self, seeds)
-        return begin(state, numbers | {"rate": np.full(len(seeds), self.learning_rate)}, seeds)
+        state, constants = initial.descent(self, seeds)
+        return begin(state, constants | {"rate": np.full(len(seeds), self.learning_rate)}, seeds)
 
 
 @dataclass(frozen=True)
@@ -330,15 +332,15 @@ class Start(Trained):
     presets = {"quick": {}, "standard": {"seeds": 100}, "paper": {"seeds": 100}}
 
     def program(self):
-        from stagewise.papers.cooccurrence.start import AtStart
-        from stagewise.training.loop import Training
+        from stagewise.papers.cooccurrence.at_start import AtStart
+        from stagewise.training.loop import TrainingLoop
 
-        return Training(AtStart(), (0,))
+        return TrainingLoop(AtStart(), (0,))
 
     def start(self, seeds):
         import numpy as np
 
-        from stagewise.papers.cooccurrence.start import measure
+        from stagewise.papers.cooccurrence.at_start import measure
         from stagewise.training.loop import begin
 
         found = [measure(self, int(seed)) for seed in seeds]

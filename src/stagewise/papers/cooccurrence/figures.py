@@ -11,9 +11,9 @@ import numpy as np
 import pandas as pd
 import xarray as xr
 
-from stagewise.lab.charts import band, lines, on_times, shaded
-from stagewise.lab.figures import figure
-from stagewise.lab.statistics import slope
+from stagewise.lab.draw.charts import band, lines, on_times, shaded
+from stagewise.lab.draw.figures import figure
+from stagewise.lab.judge.statistics import slope
 from stagewise.papers.cooccurrence.experiments import Descent, FlowToTimes, ThreeForms
 from stagewise.papers.cooccurrence.limits import (
     margin_direction,
@@ -21,7 +21,7 @@ from stagewise.papers.cooccurrence.limits import (
     seven_numbers,
     three_numbers,
 )
-from stagewise.papers.cooccurrence.recorded import (
+from stagewise.papers.cooccurrence.readings import (
     at_end,
     at_T1,
     change,

@@ -41,13 +41,13 @@ def start(settings, seeds: np.ndarray) -> tuple[dict, dict]:
 
 def _lane(settings, seed: int) -> tuple[dict, dict]:
     drawn = initial.weights(settings, seed)
-    numbers = initial.data(settings, seed) | {"signs": drawn.pop("signs")}
-    kinds = weights.inner_products(drawn, numbers["signs"])
+    constants = initial.data(settings, seed) | {"signs": drawn.pop("signs")}
+    kinds = weights.inner_products(drawn, constants["signs"])
     return {
         "weights": drawn,
         "six kinds": {name: kinds[name] for name in SIX},
         "compact": {name: kinds[name] for name in COMPACT},
-    }, numbers
+    }, constants
 
 
 @dataclass(frozen=True)
@@ -67,20 +67,19 @@ class SideBySide(Rule):
     }
     coords = {name: COORDS[name] for name in ("word", "key", "query")} | {"form": np.array(FORMS)}
 
-    def step(self, state, numbers, key):
+    def step(self, state, constants, key):
         def velocity(state):
             flows = (weights.velocity, six_kinds_velocity, closed.velocity)
-            return {form: flow(state[form], numbers) for form, flow in zip(FORMS, flows)}
+            return {form: flow(state[form], constants) for form, flow in zip(FORMS, flows)}
 
         def along(state, speed, time):
             return jax.tree.map(lambda x, v: x + time * v, state, speed)
 
-        def stage(
-            carry, part
-        ):  # the four stages of the classical method: where to look, and how much it counts
+        # The four stages of the classical method: where to look, and how much it counts.
+        def stage(carry, part):
             (speed, total), (ahead, counts) = carry, part
-            speed = velocity(along(state, speed, ahead * numbers["step"]))
-            return (speed, along(total, speed, counts * numbers["step"])), None
+            speed = velocity(along(state, speed, ahead * constants["step"]))
+            return (speed, along(total, speed, counts * constants["step"])), None
 
         rest = jax.tree.map(jnp.zeros_like, state)
         (_, moved), _ = jax.lax.scan(
@@ -88,14 +87,14 @@ class SideBySide(Rule):
         )
         return moved
 
-    def measure(self, state, numbers, key):
-        a, six = numbers["signs"], state["six kinds"]
+    def measure(self, state, constants, key):
+        a, six = constants["signs"], state["six kinds"]
         forms = (
             weights.inner_products(state["weights"], a),
             six | {"G": six["H"].T @ a, "alpha": a @ six["N"] @ a},
             state["compact"],
         )
-        return jax.tree.map(lambda *forms: jnp.stack(forms), *(_brief(form, numbers) for form in forms))
+        return jax.tree.map(lambda *forms: jnp.stack(forms), *(_brief(form, constants) for form in forms))
 
 
 def _brief(state, data):

@@ -120,8 +120,6 @@ def margin_direction(samples: int, length: int) -> dict[str, float]:
         options={"ftol": 1e-14, "maxiter": 500},
     )
     x, z, r1, r2, _ = found.x
-    errors1, errors2 = (
-        r1 * n1 / (length - 3),
-        -r2 * n2 / (length - 2),
-    )  # own words collect their own sequence's errors only
+    # Own words collect their own sequence's errors only.
+    errors1, errors2 = (r1 * n1 / (length - 3), -r2 * n2 / (length - 2))
     return {"balance": -z / x, "errors": errors2 / errors1, "slope": 1 / (cost @ found.x**2)}

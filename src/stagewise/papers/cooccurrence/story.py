@@ -5,11 +5,11 @@ from __future__ import annotations
 import numpy as np
 import xarray as xr
 
-from stagewise.lab.charts import on_times
-from stagewise.lab.dynamics import Frames, Heat, dynamics
-from stagewise.lab.example import Example
-from stagewise.lab.story import Part
-from stagewise.papers.cooccurrence.recorded import at_end, at_T1, change, half_time, phase, speed
+from stagewise.lab.draw.charts import on_times
+from stagewise.lab.draw.dynamics import Frames, Heat, dynamics
+from stagewise.lab.draw.example import Example
+from stagewise.lab.draw.story import Part
+from stagewise.papers.cooccurrence.readings import at_end, at_T1, change, half_time, phase, speed
 from stagewise.papers.cooccurrence.studies import small_start
 from stagewise.tasks.cooccurrence import COMMON, FIRST, SECOND, Cooccurrence
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from stagewise.lab.study import Study
+from stagewise.lab.spec.study import Study
 from stagewise.papers.cooccurrence.experiments import FEWER, SHARED, Start, TwoPhases
 
 # Condition 1 with c0 = 0.1: the outputs start near zero, as the proofs want. `wide` also has m much larger

@@ -20,7 +20,7 @@ def learn_one_step(
     slot: int,
     rate: float,
     steps: int,
-    numbers: dict,
+    constants: dict,
     seen: tuple[int, ...] = (1, 2, 3, 4, 5),
 ):
     """Stage 1 of both: neurons of one slot on chains of length 1, at uniform attention. `seen` are the slots
@@ -34,7 +34,7 @@ def learn_one_step(
     moves = np.isin(np.arange(1, 6), seen).astype(float)[:, None]
 
     def step(weights, _):
-        return weights - rate * moves * jax.grad(loss)(weights, still, clauses, target, numbers), None
+        return weights - rate * moves * jax.grad(loss)(weights, still, clauses, target, constants), None
 
     return jax.lax.scan(step, weights, length=steps)[0]
 
@@ -46,7 +46,7 @@ def learn_attention(
     answers: tuple[int, ...],
     rate: float,
     steps: int,
-    numbers: dict,
+    constants: dict,
 ):
     """Stage 2: scores on the values of some answers of chains of length 2, both for Algorithm 1 and the
     second for Algorithm 2."""
@@ -62,7 +62,7 @@ def learn_attention(
     trained[3, 0, 2, 0] = trained[3, 0, 3, 0] = 1
 
     def total(scores):
-        return sum(loss(weights, scores, clauses, target, numbers) for clauses, target in given)
+        return sum(loss(weights, scores, clauses, target, constants) for clauses, target in given)
 
     def step(scores, _):
         return scores - rate * trained * jax.grad(total)(scores), None

@@ -108,9 +108,9 @@ def least_loss(vocabulary: Any, top: Any, xp: ModuleType = np) -> Any:
     return xp.log1p((vocabulary - 1) * xp.exp(-top))
 
 
-def outputs(seen: np.ndarray, numbers: dict) -> np.ndarray:
+def outputs(seen: np.ndarray, constants: dict) -> np.ndarray:
     """F_j from what neurons see; the clip is sharp here, as only the largest counts."""
-    return np.minimum(smooth_relu(seen, numbers["rho"], numbers["q"]).sum(-1), numbers["top"])
+    return np.minimum(smooth_relu(seen, constants["rho"], constants["q"]).sum(-1), constants["top"])
 
 
 def follow(
@@ -118,7 +118,7 @@ def follow(
     table: np.ndarray,
     scores: dict,
     length: int,
-    numbers: dict,
+    constants: dict,
     rng: np.random.Generator,
     count: int = 512,
 ) -> dict[str, float]:
@@ -133,12 +133,12 @@ def follow(
     for step in range(1, length + 1):
         paid = {name: float(value) for name, value in attention(scores, length, step).items()}
         needed, own = of_actions[chosen[:, step - 1]], of_values[passed[:, step - 1]]
-        seen = numbers["bias"] + paid["predicate"] * needed + paid["other_predicates"] * (every - needed)
+        seen = constants["bias"] + paid["predicate"] * needed + paid["other_predicates"] * (every - needed)
         seen = seen + paid["answer"] * own + paid["other_answers"] * earlier
-        found = outputs(seen, numbers)
+        found = outputs(seen, constants)
         aimed = np.take_along_axis(found, passed[:, step, None], 1)[:, 0]
         wrong = np.where(np.arange(found.shape[1]) == passed[:, step, None], -np.inf, found)
-        rest = numbers["vocabulary"] - found.shape[1]
+        rest = constants["vocabulary"] - found.shape[1]
         probability += 1 / (1 + np.exp(wrong - aimed[:, None]).sum(1) + rest * np.exp(-aimed))
         right &= aimed > wrong.max(1)
         earlier = earlier + own

@@ -7,19 +7,19 @@ from math import log
 from typing import Literal
 
 from stagewise.errors import Refused, require
-from stagewise.lab.experiment import Experiment
-from stagewise.lab.settings import check_ranges
+from stagewise.lab.spec.experiment import Experiment
+from stagewise.lab.spec.settings import check_ranges
 from stagewise.models.sizes import Clauses
 from stagewise.tasks.groups import Action
 from stagewise.tasks.lego import Lego
 
 
 @dataclass(frozen=True)
-class Training(Experiment):
+class DecoderTraining(Experiment):
     """A clause decoder learns chains by Adam: at the first length from true answers, at each later one from
     answers that it wrote itself.
 
-    A warm-up at length 1 may come before. With `stay` the later turns are as long, but at the first length
+    A warm-up at length 1 may come before. With `stay` the later phases are as long, but at the first length
     and from true answers: the control of equal steps. About two minutes a seed at preset standard, hours at
     preset paper."""
 
@@ -34,14 +34,15 @@ class Training(Experiment):
     own_answers: int = 1280  # in a batch of later lengths
     learning_rate: float = 2e-3
     own_rate: float = 5e-4
-    last_rate: float = 2e-5  # to which the rate falls in every turn
-    clip: float = 1.0
+    last_rate: float = 2e-5  # to which the rate falls in every phase
+    gradient_clip: float = 1.0
     tested: tuple[int, ...] = (5, 10, 20, 40, 80, 160)
     test_sentences: int = 128
-    evaluations: int = 2  # in every turn
+    evaluations: int = 2  # in every phase
     seeds: int = 6
 
     name = "lego.training"
+    renamed = {"clip": "gradient_clip"}
     presets = {
         "quick": {
             "task.variables": 64,
@@ -80,7 +81,7 @@ class Training(Experiment):
             learning_rate=(1e-12, 1),
             own_rate=(1e-12, 1),
             last_rate=(0, 1),
-            clip=(1e-12, 1e9),
+            gradient_clip=(1e-12, 1e9),
             test_sentences=(1, 1e5),
             evaluations=(1, 1000),
         )
@@ -88,7 +89,7 @@ class Training(Experiment):
         growing = all(a < b for a, b in zip(self.lengths, self.lengths[1:]))
         require(
             growing,
-            f"{self.name}: training lengths must grow from one turn to the next, not {list(self.lengths)} "
+            f"{self.name}: training lengths must grow from one phase to the next, not {list(self.lengths)} "
             "(set --lengths)",
         )
         require(len(self.tested) > 0, f"{self.name}: there must be a length to test at (set --tested)")
@@ -126,8 +127,8 @@ class Training(Experiment):
             "(set --test_sentences)",
         )
 
-    def turns(self) -> list[tuple[str, int, int, int, bool, float]]:
-        """Name, length, batch, steps, whether the model writes the answers, and rate, of every turn."""
+    def phases(self) -> list[tuple[str, int, int, int, bool, float]]:
+        """Name, length, batch, steps, whether the model writes the answers, and rate, of every phase."""
         first = self.lengths[0]
         found = (
             [("warm-up", 1, self.answers, self.warm_up, False, self.learning_rate)] if self.warm_up else []
@@ -160,20 +161,29 @@ class Training(Experiment):
 
     def program(self):
         from stagewise.papers.lego.learning import Learning
-        from stagewise.training.in_turn import InTurn
-        from stagewise.training.loop import Training as Loop
+        from stagewise.training.loop import TrainingLoop
+        from stagewise.training.phases import Phases
         from stagewise.training.schedule import schedule
 
-        turns = []
-        for name, length, batch, steps, own, _ in self.turns():
+        phases = []
+        for name, length, batch, steps, own, _ in self.phases():
             rule = Learning(
-                self.task, self.decoder, length, batch, own, self.tested, self.test_sentences, self.clip
+                self.task,
+                self.decoder,
+                length,
+                batch,
+                own,
+                self.tested,
+                self.test_sentences,
+                self.gradient_clip,
             )
-            turns.append(Loop(rule, schedule(steps, evenly=1 if name == "warm-up" else self.evaluations)[1:]))
-        return InTurn(tuple(name for name, *_ in self.turns()), tuple(turns))
+            phases.append(
+                TrainingLoop(rule, schedule(steps, evenly=1 if name == "warm-up" else self.evaluations)[1:])
+            )
+        return Phases(tuple(name for name, *_ in self.phases()), tuple(phases))
 
     def start(self, seeds):
-        from stagewise.papers.lego.start import start
+        from stagewise.papers.lego.initial import start
 
         return start(self, seeds)
 
@@ -216,7 +226,7 @@ class Theory(Experiment):
     def table(self) -> tuple[tuple[int, ...], ...]:
         return tuple(map(tuple, self.action.maps().tolist()))
 
-    def numbers(self) -> dict[str, float]:
+    def constants(self) -> dict[str, float]:
         from stagewise.papers.lego.closed import scales
 
         return scales(self.size, self.clip, self.rho, self.q) | {"clip_width": self.clip_width}
@@ -278,7 +288,7 @@ class OneStep(AnyVocabulary):
         )
 
     def start(self, seeds):
-        from stagewise.papers.lego.start import one_step
+        from stagewise.papers.lego.initial import one_step
 
         return one_step(self, seeds)
 
@@ -369,7 +379,7 @@ class TwoSteps(AnyVocabulary):
         )
 
     def start(self, seeds):
-        from stagewise.papers.lego.start import two_steps
+        from stagewise.papers.lego.initial import two_steps
 
         return two_steps(self, seeds)
 
@@ -389,10 +399,11 @@ class Recursion(AnyVocabulary):
     stages: int = 4
     target: float = 2.97
     most: int = 2304
-    tested: tuple[int, ...] = (1, 2, 4, 8, 16)  # times the stage's length
+    tested_multiples: tuple[int, ...] = (1, 2, 4, 8, 16)  # times the stage's length
     seeds: int = 6
 
     name = "lego.recursion"
+    renamed = {"tested": "tested_multiples"}
     presets = {
         "quick": {"action.group": "S3", "stages": 3, "most": 512, "variables": 8},
         "standard": {},
@@ -408,16 +419,16 @@ class Recursion(AnyVocabulary):
             "allows (set --target or --clip)",
         )
         require(
-            len(self.tested) > 0 and min(self.tested) >= 1,
-            f"{self.name}: tests are at multiples of the length from 1 on (set --tested)",
+            len(self.tested_multiples) > 0 and min(self.tested_multiples) >= 1,
+            f"{self.name}: tests are at multiples of the length from 1 on (set --tested_multiples)",
         )
 
     def program(self):
         from stagewise.papers.lego.recursion import DIMS, measure
-        from stagewise.training.once import Once
+        from stagewise.training.measurement import Measurement
 
-        along = (("times", self.tested), ("stages", tuple(2**k for k in range(1, self.stages + 1))))
-        return Once(measure, replace(self, seeds=1), tuple(DIMS.items()), along)
+        along = (("times", self.tested_multiples), ("stages", tuple(2**k for k in range(1, self.stages + 1))))
+        return Measurement(measure, replace(self, seeds=1), tuple(DIMS.items()), along)
 
     def start(self, seeds):
         return {"seed": seeds}
@@ -470,7 +481,7 @@ class Retrieval(Theory):
         )
 
     def start(self, seeds):
-        from stagewise.papers.lego.start import retrieval
+        from stagewise.papers.lego.initial import retrieval
 
         return retrieval(self, seeds)
 
@@ -495,9 +506,9 @@ class Identities(AnyVocabulary):
 
     def program(self):
         from stagewise.papers.lego.identities import DIMS, measure
-        from stagewise.training.once import Once
+        from stagewise.training.measurement import Measurement
 
-        return Once(measure, replace(self, seeds=1), tuple(DIMS.items()))
+        return Measurement(measure, replace(self, seeds=1), tuple(DIMS.items()))
 
     def start(self, seeds):
         return {"seed": seeds}

@@ -7,11 +7,11 @@ import numpy as np
 import pandas as pd
 import xarray as xr
 
-from stagewise.lab.charts import band, lines, points
-from stagewise.lab.figures import figure
-from stagewise.lab.study import Later
+from stagewise.lab.draw.charts import band, lines, points
+from stagewise.lab.draw.figures import figure
+from stagewise.lab.spec.study import BeyondQuick
 from stagewise.papers.lego.claims.length import missed_at
-from stagewise.papers.lego.recorded import action_of, at_end_of, half_length, half_sums, top_of, winners
+from stagewise.papers.lego.readings import action_of, at_end_of, half_length, half_sums, top_of, winners
 from stagewise.papers.lego.studies.theory import cyclic as one_step
 from stagewise.papers.lego.studies.theory import cyclic_sizes, recursion, symmetric_sizes
 from stagewise.papers.lego.studies.training import cyclic, recursive, stabilisers, stayed, symmetric
@@ -48,7 +48,7 @@ def _curves(named: dict[str, xr.DataArray], title: str) -> alt.LayerChart:
 @figure(
     "lego.fig1a",
     source="Figure 1a",
-    needs={"cyclic": Later(cyclic), "symmetric": Later(symmetric)},
+    needs={"cyclic": BeyondQuick(cyclic), "symmetric": BeyondQuick(symmetric)},
     paper_shows="Trained at length 5: C6 stays near 1 up to 160; S5 falls to 0 beyond a few times 5.",
 )
 def reach_of_both_groups(cyclic: xr.Dataset, symmetric: xr.Dataset) -> alt.LayerChart:
@@ -61,7 +61,7 @@ def reach_of_both_groups(cyclic: xr.Dataset, symmetric: xr.Dataset) -> alt.Layer
 @figure(
     "lego.fig1b",
     source="Figure 1b",
-    needs={"own": Later(recursive), "stayed": Later(stayed)},
+    needs={"own": BeyondQuick(recursive), "stayed": BeyondQuick(stayed)},
     paper_shows=(
         "Each stage of self-training, at 10, 20 and 40, moves S5's curve to the right; the last "
         "stays near 1 up to 160."
@@ -123,7 +123,7 @@ def _bands(run: xr.Dataset, group: str) -> alt.HConcatChart:
 @figure(
     "lego.fig2.symmetric",
     source="Figures 2b and 5c",
-    needs={"run": Later(symmetric)},
+    needs={"run": BeyondQuick(symmetric)},
     paper_shows="The same for S5.",
 )
 def two_bands_for_s5(run: xr.Dataset) -> alt.HConcatChart:
@@ -134,7 +134,7 @@ def two_bands_for_s5(run: xr.Dataset) -> alt.HConcatChart:
 @figure(
     "lego.fig6",
     source="Figures 6 and 7",
-    needs={"cyclic": Later(cyclic), "symmetric": Later(symmetric)},
+    needs={"cyclic": BeyondQuick(cyclic), "symmetric": BeyondQuick(symmetric)},
     paper_shows=(
         "Lower attention at length 20 than at 10. On predicates it decays along the chain for S5 and "
         "is flat for C6; on answers it is the other way round."
@@ -280,7 +280,7 @@ def recursion_doubles(run: xr.Dataset) -> alt.Chart:
 @figure(
     "lego.stabilisers",
     source="beyond the paper",
-    needs={"runs": Later(stabilisers)},
+    needs={"runs": BeyondQuick(stabilisers)},
     paper_shows="Nothing: the paper has stabilisers of 1 (C6) and 24 (S5) only.",
 )
 def reach_by_stabiliser(runs: xr.Dataset) -> alt.HConcatChart:

@@ -52,11 +52,11 @@ def language_of(settings) -> plain.Language:
 
 @partial(jax.jit, static_argnums=0)
 def compared(settings, drawn: dict[str, Array]) -> dict[str, Array]:
-    language, numbers = language_of(settings), settings.numbers() | {"clip_width": 0.3}
+    language, constants = language_of(settings), settings.constants() | {"clip_width": 0.3}
     return (
-        first_stage(settings, language, drawn["weights"], numbers)
-        | second_stage(settings, language, drawn["weights"], drawn["scores"], numbers)
-        | {"two_steps": four_numbers(settings, language, drawn["off_ideal"], drawn["four"], numbers)}
+        first_stage(settings, language, drawn["weights"], constants)
+        | second_stage(settings, language, drawn["weights"], drawn["scores"], constants)
+        | {"two_steps": four_numbers(settings, language, drawn["off_ideal"], drawn["four"], constants)}
     )
 
 
@@ -65,7 +65,7 @@ def apart(found: Float[Array, "*n"], expected: Float[Array, "*n"]) -> Float[Arra
     return jnp.abs(found - expected).max() / jnp.abs(expected).max()
 
 
-def first_stage(settings, language: plain.Language, weights: Array, numbers: dict) -> dict[str, Array]:
+def first_stage(settings, language: plain.Language, weights: Array, constants: dict) -> dict[str, Array]:
     """Facts A.1 and B.1, Lemmas A.1 and A.2, and the closed form of stage 1, at uniform attention."""
     still = jnp.zeros((5, language.size, 5, language.size))
     variables, actions, values = language.every_sentence(1)
@@ -74,36 +74,38 @@ def first_stage(settings, language: plain.Language, weights: Array, numbers: dic
         variables[:, 1],
         language.target(variables, values, 1, 5),
     )
-    auto = -jax.grad(plain.loss)(weights, still, clauses, copied, numbers)
-    fact = gradients.of_neurons(weights, still, clauses, copied, numbers)
+    auto = -jax.grad(plain.loss)(weights, still, clauses, copied, constants)
+    fact = gradients.of_neurons(weights, still, clauses, copied, constants)
     lemma, unweighted = (
-        gradients.lemma_a(weights, clauses, copied, numbers, weighted) for weighted in (True, False)
+        gradients.lemma_a(weights, clauses, copied, constants, weighted) for weighted in (True, False)
     )
     stacked = jnp.stack([lemma[slot] for slot in ("result", "action", "source", "answered")], 2)
 
     mine = weights * np.array([0, 1, 0, 0, 1])[:, None]  # Assumption B.1: neurons see actions and values only
-    auto5 = -jax.grad(plain.loss)(mine, still, clauses, answer, numbers)
+    auto5 = -jax.grad(plain.loss)(mine, still, clauses, answer, constants)
     there, its = language.where("actions"), language.where("values")
     expected = jnp.concatenate([auto5[its, :, 1, there], auto5[its, :, 4, its]], -1)
-    gained, lost = (part[its] for part in gradients.fact_b(mine, clauses, answer, numbers, there, its))
+    gained, lost = (part[its] for part in gradients.fact_b(mine, clauses, answer, constants, there, its))
     return {
         "fact_a": apart(fact, auto),
         "lemma_a": apart(stacked, auto[:, :, :4]),
         "lemma_a_unweighted": apart(unweighted["result"], auto[:, :, 0]),
         "fact_b": apart(gained - lost, expected),
         "fact_b_without_loss": apart(gained, expected),
-        "retrieval": closed_retrieval(settings, language, weights, numbers, auto),
-        "one_step": closed_first_stage(settings, language, mine, numbers, clauses, answer),
+        "retrieval": closed_retrieval(settings, language, weights, constants, auto),
+        "one_step": closed_first_stage(settings, language, mine, constants, clauses, answer),
     }
 
 
-def closed_retrieval(settings, language: plain.Language, weights: Array, numbers: dict, auto: Array) -> Array:
+def closed_retrieval(
+    settings, language: plain.Language, weights: Array, constants: dict, auto: Array
+) -> Array:
     """The flow of slot 4 against the plain model's gradient, by slot."""
     n, there, its = slice(0, language.variables), language.where("actions"), language.where("values")
     slots = dict(zip(SLOTS, enumerate((n, there, n, n, its))))
     motion = Retrieval(language.variables, language.actions, language.values, settings.neurons)
     moved = motion.velocity(
-        {name: weights[:, :, slot, tokens] for name, (slot, tokens) in slots.items()}, numbers, np.ones(1)
+        {name: weights[:, :, slot, tokens] for name, (slot, tokens) in slots.items()}, constants, np.ones(1)
     )
     return jnp.max(
         jnp.stack([apart(moved[name], auto[:, :, slot, tokens]) for name, (slot, tokens) in slots.items()])
@@ -111,26 +113,31 @@ def closed_retrieval(settings, language: plain.Language, weights: Array, numbers
 
 
 def closed_first_stage(
-    settings, language: plain.Language, weights: Array, numbers: dict, clauses: np.ndarray, answer: np.ndarray
+    settings,
+    language: plain.Language,
+    weights: Array,
+    constants: dict,
+    clauses: np.ndarray,
+    answer: np.ndarray,
 ) -> Array:
     """The flow of features against the plain model's gradient, with the classes that are no values at their
     bias."""
     there, its = language.where("actions"), language.where("values")
     resting = jnp.zeros_like(weights).at[its].set(weights[its])
     auto = -jax.grad(plain.loss)(
-        resting, jnp.zeros((5, language.size, 5, language.size)), clauses, answer, numbers
+        resting, jnp.zeros((5, language.size, 5, language.size)), clauses, answer, constants
     )[its]
     features = jnp.concatenate([resting[its, :, 1, there], resting[its, :, 4, its]], -1)
     grams = {"gram_actions": np.eye(language.actions), "gram_values": np.eye(language.values)}
     motion = OneStep(language.table, settings.neurons, "3.4")
     moved = motion.velocity(
-        {"V": features}, numbers | grams | {"vocabulary": float(language.size)}, np.ones(1)
+        {"V": features}, constants | grams | {"vocabulary": float(language.size)}, np.ones(1)
     )["V"]
     return apart(moved, jnp.concatenate([auto[:, :, 1, there], auto[:, :, 4, its]], -1))
 
 
 def second_stage(
-    settings, language: plain.Language, weights: Array, scores: Array, numbers: dict
+    settings, language: plain.Language, weights: Array, scores: Array, constants: dict
 ) -> dict[str, Array]:
     """Fact D.1, Lemmas D.1 and D.2, at both answers of chains of length 2."""
     variables, actions, values = language.every_sentence(2)
@@ -140,10 +147,10 @@ def second_stage(
             language.clauses(variables, actions, values, step - 1),
             language.target(variables, values, step, 5),
         )
-        auto = -jax.grad(plain.loss, argnums=1)(weights, scores, clauses, target, numbers)
-        lemma = gradients.lemma_d(weights, scores, clauses, target, numbers)
+        auto = -jax.grad(plain.loss, argnums=1)(weights, scores, clauses, target, constants)
+        lemma = gradients.lemma_d(weights, scores, clauses, target, constants)
         fact, not_centred = (
-            gradients.of_scores(weights, scores, clauses, target, numbers, centred)
+            gradients.of_scores(weights, scores, clauses, target, constants, centred)
             for centred in (True, False)
         )
         both = jnp.stack([auto[3, :, 2], auto[3, :, 3]])
@@ -157,12 +164,12 @@ def second_stage(
     return jax.tree.map(jnp.maximum, *found)
 
 
-def four_numbers(settings, language: plain.Language, off_ideal: Array, four: Array, numbers: dict) -> Array:
+def four_numbers(settings, language: plain.Language, off_ideal: Array, four: Array, constants: dict) -> Array:
     """At scores with one diagonal and one off-diagonal entry in each block: the reduced velocities against
     the plain gradient's sums."""
     n, table, (variables, actions, values) = language.variables, language.maps, language.every_sentence(2)
     there, its, eye, off = language.where("actions"), language.where("values"), np.eye(n), 1 - np.eye(n)
-    features = ideal_features(table, numbers["top"]) + off_ideal
+    features = ideal_features(table, constants["top"]) + off_ideal
     weights = jnp.zeros((language.size, language.values, 5, language.size))
     weights = (
         weights.at[its, :, 1, there]
@@ -183,7 +190,7 @@ def four_numbers(settings, language: plain.Language, off_ideal: Array, four: Arr
             language.clauses(variables, actions, values, step - 1),
             language.target(variables, values, step, 5),
         )
-        summed -= jax.grad(plain.loss, argnums=1)(weights, scores, clauses, target, numbers)
+        summed -= jax.grad(plain.loss, argnums=1)(weights, scores, clauses, target, constants)
     blocks = ((2, eye), (3, eye), (2, off), (3, off))
     # the mean velocity of one entry, in the reduced flow's unit of time, which is n times the model's
     expected = jnp.stack([n * (summed[3, :n, slot, :n] * mask).sum() / mask.sum() for slot, mask in blocks])
@@ -191,7 +198,7 @@ def four_numbers(settings, language: plain.Language, off_ideal: Array, four: Arr
     seen = lane(table, features, steps, 10**6, np.random.default_rng(0))  # all chains: nothing is drawn
     moved = motion.velocity(
         dict(zip(SCORES, four)),
-        numbers | {"vocabulary": float(language.size), "variables": float(n)} | seen,
+        constants | {"vocabulary": float(language.size), "variables": float(n)} | seen,
         np.ones(1),
     )
     return apart(jnp.stack([moved[name] for name in SCORES]), expected)

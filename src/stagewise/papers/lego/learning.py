@@ -18,38 +18,38 @@ from stagewise.models.sizes import Clauses
 from stagewise.papers.lego.watched import BONUS, LOOKED, ORDER, RAISED, WATCHED
 from stagewise.tasks.lego import Lego, Sentences
 from stagewise.training import adam
-from stagewise.training.in_turn import Turn
+from stagewise.training.phases import Phase
 
 
 @dataclass(frozen=True)
-class Learning(Turn):
+class Learning(Phase):
     """Next-clause prediction on chains of one length (equation 6). With `own_answers` the model as it was
-    when the turn began writes the answers, greedily, and the model is trained on them (Section 5). The rate
-    falls along a cosine over the turn."""
+    when the phase began writes the answers, greedily, and the model is trained on them (Section 5). The rate
+    falls along a cosine over the phase."""
 
     task: Lego
     decoder: Clauses
     length: int
     batch: int
     own_answers: bool
-    lengths: tuple[int, ...]
-    tested: int
-    clip: float
+    tested: tuple[int, ...]
+    test_sentences: int
+    gradient_clip: float
 
     one_by_one = True
-    most_lanes = 4  # a chunk is half a turn: with few lanes a stop need not wait long
+    most_lanes = 4  # a chunk is half a phase: with few lanes a stop need not wait long
     records_per_chunk = 1
 
     def enter(self, state):
         weights = state["weights"]
         entered = {
-            "turn": weights["turn"] + 1,
+            "phase": weights["phase"] + 1,
             "began": weights["adam"]["count"],
             "teacher": weights["model"],
         }
         return state | {"weights": weights | jax.tree.map(np.array, entered)}
 
-    def step(self, weights, numbers, key: Key[Array, ""]):
+    def step(self, weights, constants, key: Key[Array, ""]):
         count = weights["adam"]["count"] - weights["began"]
         sentences = self.task.sample(key, self.batch, self.length)
         if self.own_answers:
@@ -60,20 +60,23 @@ class Learning(Turn):
         if self.decoder.encoding == "sinusoidal":  # waves are not trained
             gradients = gradients | {"positions": jnp.zeros_like(gradients["positions"])}
         rate = adam.cosine_decay(
-            numbers["rates"][weights["turn"]], numbers["last_rate"], count, numbers["steps"][weights["turn"]]
+            constants["rates"][weights["phase"]],
+            constants["last_rate"],
+            count,
+            constants["steps"][weights["phase"]],
         )
-        moved, state = adam.step(weights["model"], gradients, weights["adam"], rate, self.clip)
+        moved, state = adam.step(weights["model"], gradients, weights["adam"], rate, self.gradient_clip)
         return weights | {"model": moved, "adam": state}
 
     def decoder_of(self, weights: dict) -> ClauseDecoder:
         return ClauseDecoder(**weights, heads=self.decoder.heads)
 
-    def measure(self, weights, numbers, key: Key[Array, ""]):
+    def measure(self, weights, constants, key: Key[Array, ""]):
         model, (of_loss, of_chains, of_attention, of_labels) = (
             self.decoder_of(weights["model"]),
             jax.random.split(key, 4),
         )
-        sentences = self.task.sample(of_loss, self.tested, self.length)
+        sentences = self.task.sample(of_loss, self.test_sentences, self.length)
         found = {
             "loss": next_clause_loss(model(sentences), sentences),
             "label_agreement": self.agreement(weights, of_labels),
@@ -81,10 +84,10 @@ class Learning(Turn):
         return found | self.chains(model, of_chains) | self.look(model, of_attention)
 
     def agreement(self, weights, key: Key[Array, ""]) -> Float[Array, ""]:
-        """How many of the values that the turn trains on are true."""
+        """How many of the values that the phase trains on are true."""
         if not self.own_answers:
             return jnp.float32(1)
-        true = self.task.sample(key, self.tested, self.length)
+        true = self.task.sample(key, self.test_sentences, self.length)
         own = rollout(self.decoder_of(weights["teacher"]), true)
         return jnp.mean((own.values == true.values)[:, 1:], dtype=jnp.float32)
 
@@ -94,9 +97,11 @@ class Learning(Turn):
 
         A rollout is right throughout if and only if every step is right after true answers: until its first
         error the two are the same. So one parallel pass tells how many rollouts would be."""
-        longest = max(self.lengths)
-        drawn = self.task.sample(key, self.tested, longest)
-        groups = jax.tree.map(lambda rows: rows.reshape(-1, min(64, self.tested), rows.shape[1]), drawn)
+        longest = max(self.tested)
+        drawn = self.task.sample(key, self.test_sentences, longest)
+        groups = jax.tree.map(
+            lambda rows: rows.reshape(-1, min(64, self.test_sentences), rows.shape[1]), drawn
+        )
 
         def at(length, bonus):
             def judge(sentences: Sentences):
@@ -114,10 +119,10 @@ class Learning(Turn):
 
             return jax.tree.map(lambda each: each.mean(0), jax.lax.map(judge, groups))
 
-        lengths, bonuses = jnp.array(self.lengths), jnp.array([[0, 0], [BONUS, 0], [0, BONUS]], jnp.float32)
+        tested, bonuses = jnp.array(self.tested), jnp.array([[0, 0], [BONUS, 0], [0, BONUS]], jnp.float32)
         tried = jax.lax.map(
             lambda pair: at(*pair),
-            (jnp.tile(lengths, len(RAISED)), jnp.repeat(bonuses, len(lengths), axis=0)),
+            (jnp.tile(tested, len(RAISED)), jnp.repeat(bonuses, len(tested), axis=0)),
         )
         by_bonus = jax.tree.map(lambda flat: flat.reshape(len(RAISED), -1), tried)
         return {"chain_raised": by_bonus["chain"]} | {name: values[0] for name, values in by_bonus.items()}
@@ -137,7 +142,7 @@ class Learning(Turn):
         return {"attention": jax.lax.map(at, jnp.array(LOOKED))}
 
     @partial(jax.jit, static_argnums=0)
-    def ends(self, weights, numbers):
+    def ends(self, weights, constants):
         """Figures 2 and 5: attention with the predicates in order and in another one, and by how much that
         changes any logit. And real rollouts of the longest chains looked at: how many are right throughout,
         how many at the end, and how many one pass says are."""
@@ -190,7 +195,7 @@ class Learning(Turn):
         n = LOOKED[0]
         keys = [f"predicate {i + 1}" for i in range(n)] + [f"answer {i}" for i in range(n)]
         return {
-            "tested": np.array(self.lengths),
+            "tested": np.array(self.tested),
             "raised": np.array(RAISED),
             "looked": np.array(LOOKED),
             "target": np.array(["predicate", "answer"]),

@@ -20,14 +20,14 @@ from stagewise.training.flow import Motion
 
 
 def cross_entropy(
-    outputs: Float[Array, "*n values"], target: Int[Array | np.ndarray, "*n"], numbers: dict, neurons: int
+    outputs: Float[Array, "*n values"], target: Int[Array | np.ndarray, "*n"], constants: dict, neurons: int
 ) -> Float[Array, "*n"]:
     """-log p of the target among all classes: the values by their outputs, the rest of the vocabulary with
     what neurons give at their bias.
 
     Taken from the others' odds, so that losses far below rounding of the outputs keep their digits."""
-    rest = jnp.log(numbers["vocabulary"] - outputs.shape[-1]) + neurons * smooth_relu(
-        jnp.asarray(numbers["bias"]), numbers["rho"], numbers["q"]
+    rest = jnp.log(constants["vocabulary"] - outputs.shape[-1]) + neurons * smooth_relu(
+        jnp.asarray(constants["bias"]), constants["rho"], constants["q"]
     )
     aimed = jnp.arange(outputs.shape[-1]) == target[..., None]
     others = jax.nn.logsumexp(jnp.where(aimed, -jnp.inf, outputs), -1)
@@ -43,50 +43,55 @@ class OneStep(Motion):
     neurons: int
     form: str = "3.4"  # of the activation: see `activate`
 
-    def activate(self, x: Float[Array, "*n"], numbers: dict) -> Float[Array, "*n"]:
+    def activate(self, x: Float[Array, "*n"], constants: dict) -> Float[Array, "*n"]:
         """Definition 3.4 or Assumption B.2."""
         if self.form == "3.4":
-            return smooth_relu(x, numbers["rho"], numbers["q"])
-        return smooth_relu_b2(x, numbers["rho"], numbers["q"], 1 / numbers["vocabulary"], numbers["top"])
+            return smooth_relu(x, constants["rho"], constants["q"])
+        return smooth_relu_b2(
+            x, constants["rho"], constants["q"], 1 / constants["vocabulary"], constants["top"]
+        )
 
     @property
     def pairs(self) -> tuple[Int[np.ndarray, "actions values"], int]:
         table = np.array(self.table)
         return table, len(table)
 
-    def outputs(self, weights: Float[Array, "j r tokens"], numbers: dict) -> Float[Array, "actions values j"]:
+    def outputs(
+        self, weights: Float[Array, "j r tokens"], constants: dict
+    ) -> Float[Array, "actions values j"]:
         """F_j for every pair (g, y)."""
         _, actions = self.pairs
         of_action, of_value = weights[..., :actions], weights[..., actions:]
-        seen = numbers["bias"] + (of_action[..., :, None] + of_value[..., None, :]) / 2
+        seen = constants["bias"] + (of_action[..., :, None] + of_value[..., None, :]) / 2
         return jnp.moveaxis(
-            clipped(self.activate(seen, numbers).sum(1), numbers["top"], numbers["clip_width"]), 0, -1
+            clipped(self.activate(seen, constants).sum(1), constants["top"], constants["clip_width"]), 0, -1
         )
 
-    def loss(self, weights: dict, numbers: dict) -> Float[Array, ""]:
+    def loss(self, weights: dict, constants: dict) -> Float[Array, ""]:
         table, _ = self.pairs
         return jnp.mean(
-            cross_entropy(self.outputs(weights["V"], numbers), jnp.asarray(table), numbers, self.neurons)
+            cross_entropy(self.outputs(weights["V"], constants), jnp.asarray(table), constants, self.neurons)
         )
 
-    def velocity(self, weights, numbers, samples):
+    def velocity(self, weights, constants, samples):
         """Minus the gradient by weights, as features move: turned by the embedding's Gram matrix, which is
         the identity if orthonormal."""
-        gradient, (_, actions) = jax.grad(self.loss)(weights, numbers)["V"], self.pairs
+        gradient, (_, actions) = jax.grad(self.loss)(weights, constants)["V"], self.pairs
         turned = [
-            gradient[..., :actions] @ numbers["gram_actions"],
-            gradient[..., actions:] @ numbers["gram_values"],
+            gradient[..., :actions] @ constants["gram_actions"],
+            gradient[..., actions:] @ constants["gram_values"],
         ]
         return {"V": -jnp.concatenate(turned, -1)}
 
-    def measure(self, weights, numbers):
-        outputs, (table, _) = self.outputs(weights["V"], numbers), self.pairs
+    def measure(self, weights, constants):
+        outputs, (table, _) = self.outputs(weights["V"], constants), self.pairs
         right = jnp.mean(jnp.argmax(outputs, -1) == jnp.asarray(table))
-        return {"loss": self.loss(weights, numbers), "accuracy": right, "V": weights["V"]}
+        return {"loss": self.loss(weights, constants), "accuracy": right, "V": weights["V"]}
 
-    def watched(self, weights, numbers):
+    def watched(self, weights, constants):
         return {
-            "excess": self.loss(weights, numbers) / least_loss(numbers["vocabulary"], numbers["top"], jnp)
+            "excess": self.loss(weights, constants)
+            / least_loss(constants["vocabulary"], constants["top"], jnp)
         }
 
     def samples(self, kind):

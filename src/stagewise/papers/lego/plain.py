@@ -103,10 +103,12 @@ def loss(
     scores: Float[Array, "5 d 5 d"],
     clauses: Float[Array | np.ndarray, "n clause 5 d"],
     target: Int[Array | np.ndarray, " n"],
-    numbers: dict,
+    constants: dict,
 ):
     """Cross-entropy of one slot, mean over sentences."""
     attended = jnp.einsum("nk,nkpa->npa", attention(scores, clauses), clauses)
-    raw = smooth_relu(activations(weights, attended, numbers["bias"]), numbers["rho"], numbers["q"]).sum(-1)
-    outputs = clipped(raw, numbers["top"], numbers["clip_width"])
+    raw = smooth_relu(
+        activations(weights, attended, constants["bias"]), constants["rho"], constants["q"]
+    ).sum(-1)
+    outputs = clipped(raw, constants["top"], constants["clip_width"])
     return jnp.mean(jax.nn.logsumexp(outputs, -1) - jnp.take_along_axis(outputs, target[:, None], -1)[:, 0])

@@ -46,7 +46,7 @@ def self_labels(
     length: int,
     chosen: np.ndarray,
     passed: np.ndarray,
-    numbers: dict,
+    constants: dict,
 ) -> np.ndarray:
     """The values of answers 0, 1 and 2 as the model writes them, greedily: all that the loss of step 2
     reads."""
@@ -55,7 +55,7 @@ def self_labels(
         walked = np.concatenate([written[:, : step + 1], passed[:, step + 1 :]], 1)
         seen, _ = seen_by_neurons(features, chosen, walked, step)
         paid = np.array([float(attention(scores, length, step)[name]) for name in SCORES])
-        written[:, step] = outputs(numbers["bias"] + seen @ paid, numbers).argmax(1)
+        written[:, step] = outputs(constants["bias"] + seen @ paid, constants).argmax(1)
     return written
 
 
@@ -65,9 +65,9 @@ def train(
     stages: int,
     until: float,
     most: int,
-    numbers: dict,
+    constants: dict,
     rng: np.random.Generator,
-    tested: tuple[int, ...],
+    tested_multiples: tuple[int, ...],
 ) -> dict:
     """Stage after stage, each until the logarithm of its loss is `until`, 10^12 units of time are over, or
     the evaluations are used up: what each ended at."""
@@ -78,7 +78,7 @@ def train(
         chosen, passed = chains(table, length, most, rng)
         written = passed.copy()
         if k > 1:
-            written[:, :3] = self_labels(features, table, scores, length, chosen, passed, numbers)
+            written[:, :3] = self_labels(features, table, scores, length, chosen, passed, constants)
         seen, target = seen_by_neurons(features, chosen, written, 2)
         before, gap_before = (float(each) for each in concentration(scores, length, 2))
         fixed = (
@@ -95,18 +95,23 @@ def train(
             EVALUATIONS,
             fixed,
             start,
-            numbers
+            constants
             | {"seen0": seen, "target0": target, "length0": np.float64(length), "step0": np.float64(2)},
             -until,
             1e12,
         )
         missed, gap = (float(each) for each in concentration(scores, length, 2))
         missed_last, _ = concentration(scores, length, length)
-        most_named = int(numbers["variables"]) - 1
+        most_named = int(constants["variables"]) - 1
+        # Of interest where variables are few.
         longest = (
-            follow(features, table, scores, most_named, numbers, rng)["chain"] if most_named < 100 else np.nan
-        )  # of interest where variables are few
-        walks = [follow(features, table, scores, length * times, numbers, rng) for times in tested]
+            follow(features, table, scores, most_named, constants, rng)["chain"]
+            if most_named < 100
+            else np.nan
+        )
+        walks = [
+            follow(features, table, scores, length * times, constants, rng) for times in tested_multiples
+        ]
         found.append(
             {
                 "reached": float(outcome == EVENT),
@@ -127,8 +132,8 @@ def train(
 
 def measure(settings, seed: int) -> dict[str, np.ndarray]:
     """All stages of one seed, which draws the chains."""
-    table, scalars = settings.action.maps(), settings.numbers()
-    numbers = {name: np.float64(value) for name, value in scalars.items()} | {
+    table, scalars = settings.action.maps(), settings.constants()
+    constants = {name: np.float64(value) for name, value in scalars.items()} | {
         "variables": np.float64(settings.variables)
     }
     until = (
@@ -143,7 +148,7 @@ def measure(settings, seed: int) -> dict[str, np.ndarray]:
         settings.stages,
         until,
         settings.most,
-        numbers,
+        constants,
         generator(seed, DATA),
-        settings.tested,
+        settings.tested_multiples,
     )

@@ -39,19 +39,22 @@ class Retrieval(Motion):
     def classes(self) -> int:
         return self.variables + self.actions + self.values + 1
 
-    def log_odds(self, weights: dict, numbers: dict) -> Float[Array, "x1 x0 g y class"]:
+    def log_odds(self, weights: dict, constants: dict) -> Float[Array, "x1 x0 g y class"]:
         """Outputs of every class for every sentence."""
         w = {name: jnp.moveaxis(weights[name], -1, 0) for name in SLOTS}  # [token, class, neuron]
         first = w["result"][:, None, None, None] + (w["source"] + w["answered"])[None, :, None, None]
         seen = (
-            numbers["bias"] + (first + w["action"][None, None, :, None] + w["value"][None, None, None, :]) / 2
+            constants["bias"]
+            + (first + w["action"][None, None, :, None] + w["value"][None, None, None, :]) / 2
         )
         return clipped(
-            smooth_relu(seen, numbers["rho"], numbers["q"]).sum(-1), numbers["top"], numbers["clip_width"]
+            smooth_relu(seen, constants["rho"], constants["q"]).sum(-1),
+            constants["top"],
+            constants["clip_width"],
         )
 
-    def losses(self, weights, numbers) -> Float[Array, "x1 x0 g y"]:
-        outputs = self.log_odds(weights, numbers)
+    def losses(self, weights, constants) -> Float[Array, "x1 x0 g y"]:
+        outputs = self.log_odds(weights, constants)
         aimed = (jnp.arange(self.classes) == jnp.arange(self.variables)[:, None])[:, None, None, None, :]
         others = jax.nn.logsumexp(jnp.where(aimed, -jnp.inf, outputs), -1)
         return jax.nn.softplus(others - jnp.where(aimed, outputs, 0).sum(-1))
@@ -61,24 +64,23 @@ class Retrieval(Motion):
         different = 1 - np.eye(self.variables)
         return (different / different.sum())[:, :, None, None] / (self.actions * self.values)
 
-    def loss(self, weights, numbers):
-        return jnp.sum(self.there() * self.losses(weights, numbers))
+    def loss(self, weights, constants):
+        return jnp.sum(self.there() * self.losses(weights, constants))
 
-    def velocity(self, weights, numbers, samples):
-        return jax.tree.map(lambda g: -g, jax.grad(self.loss)(weights, numbers))
+    def velocity(self, weights, constants, samples):
+        return jax.tree.map(lambda g: -g, jax.grad(self.loss)(weights, constants))
 
-    def measure(self, weights, numbers):
+    def measure(self, weights, constants):
         """The diagonal is what class j gives to j as the first variable; everything else is what should stay
         small."""
         n = self.variables
-        diagonal = jnp.moveaxis(weights["result"][:n], 1, 2)[
-            jnp.arange(n), jnp.arange(n)
-        ]  # [variable, neuron]
+        # [variable, neuron]
+        diagonal = jnp.moveaxis(weights["result"][:n], 1, 2)[jnp.arange(n), jnp.arange(n)]
         off = jnp.where(jnp.eye(n, dtype=bool)[:, None, :], 0, weights["result"][:n])
-        right = jnp.argmax(self.log_odds(weights, numbers), -1) == jnp.arange(n)[:, None, None, None]
-        active = jnp.where(diagonal >= numbers["rho"], diagonal, 0).sum(-1)
+        right = jnp.argmax(self.log_odds(weights, constants), -1) == jnp.arange(n)[:, None, None, None]
+        active = jnp.where(diagonal >= constants["rho"], diagonal, 0).sum(-1)
         return {
-            "loss": self.loss(weights, numbers),
+            "loss": self.loss(weights, constants),
             "accuracy": jnp.sum(self.there() * right),
             "diagonal": diagonal.max(-1),
             "active": active,
@@ -91,8 +93,8 @@ class Retrieval(Motion):
             "others": jnp.abs(weights["result"][n:]).max(),
         }
 
-    def watched(self, weights, numbers):
-        return {"excess": self.loss(weights, numbers) / least_loss(self.classes, numbers["top"], jnp)}
+    def watched(self, weights, constants):
+        return {"excess": self.loss(weights, constants) / least_loss(self.classes, constants["top"], jnp)}
 
     def samples(self, kind):
         return np.ones(1)

@@ -6,12 +6,12 @@ import numpy as np
 import pandas as pd
 import xarray as xr
 
-from stagewise.lab.charts import on_times
-from stagewise.lab.dynamics import Frames, Heat, dynamics
-from stagewise.lab.example import Example
-from stagewise.lab.story import Part
+from stagewise.lab.draw.charts import on_times
+from stagewise.lab.draw.dynamics import Frames, Heat, dynamics
+from stagewise.lab.draw.example import Example
+from stagewise.lab.draw.story import Part
 from stagewise.papers.lego import closed
-from stagewise.papers.lego.recorded import top_of
+from stagewise.papers.lego.readings import top_of
 from stagewise.papers.lego.studies.theory import cyclic, cyclic_sizes
 from stagewise.tasks.groups import Action
 from stagewise.tasks.lego import Lego

@@ -29,43 +29,45 @@ class TwoSteps(Motion):
     answers: int
     neurons: int
 
-    def loss_of(self, index: int, weights: dict, numbers: dict) -> Float[Array, ""]:
+    def loss_of(self, index: int, weights: dict, constants: dict) -> Float[Array, ""]:
         """The loss of one answer, slot 5."""
-        paid = attention(weights, numbers[f"length{index}"], numbers[f"step{index}"], jnp)
-        seen = numbers["bias"] + numbers[f"seen{index}"] @ jnp.stack([paid[name] for name in SCORES])
+        paid = attention(weights, constants[f"length{index}"], constants[f"step{index}"], jnp)
+        seen = constants["bias"] + constants[f"seen{index}"] @ jnp.stack([paid[name] for name in SCORES])
         outputs = clipped(
-            smooth_relu(seen, numbers["rho"], numbers["q"]).sum(-1), numbers["top"], numbers["clip_width"]
+            smooth_relu(seen, constants["rho"], constants["q"]).sum(-1),
+            constants["top"],
+            constants["clip_width"],
         )
-        return jnp.mean(cross_entropy(outputs, numbers[f"target{index}"], numbers, self.neurons))
+        return jnp.mean(cross_entropy(outputs, constants[f"target{index}"], constants, self.neurons))
 
-    def loss(self, weights, numbers):
-        return sum(self.loss_of(index, weights, numbers) for index in range(self.answers))
+    def loss(self, weights, constants):
+        return sum(self.loss_of(index, weights, constants) for index in range(self.answers))
 
-    def velocity(self, weights, numbers, samples):
-        gradient = jax.grad(self.loss)(weights, numbers)
+    def velocity(self, weights, constants, samples):
+        gradient = jax.grad(self.loss)(weights, constants)
         rate = {
             "predicate": 1.0,
             "answer": 1.0,
-            "other_predicates": 1 / (numbers["variables"] - 1),
-            "other_answers": 1 / (numbers["variables"] - 1),
+            "other_predicates": 1 / (constants["variables"] - 1),
+            "other_answers": 1 / (constants["variables"] - 1),
         }
         return {name: -rate[name] * gradient[name] for name in weights}
 
-    def measure(self, weights, numbers):
-        length, step = numbers[f"length{self.answers - 1}"], numbers[f"step{self.answers - 1}"]
+    def measure(self, weights, constants):
+        length, step = constants[f"length{self.answers - 1}"], constants[f"step{self.answers - 1}"]
         (missed, gap), (first_missed, _) = (
             concentration(weights, length, step, jnp),
             concentration(weights, length, 1.0, jnp),
         )
-        velocity = self.velocity(weights, numbers, None)
+        velocity = self.velocity(weights, constants, None)
         pushes = jnp.stack(
             [
-                -jax.grad(self.loss_of, argnums=1)(index, weights, numbers)["predicate"]
+                -jax.grad(self.loss_of, argnums=1)(index, weights, constants)["predicate"]
                 for index in range(self.answers)
             ]
         )
         return {
-            "loss": self.loss(weights, numbers),
+            "loss": self.loss(weights, constants),
             "missed": missed,
             "gap": gap,
             "first_missed": first_missed,
@@ -74,10 +76,10 @@ class TwoSteps(Motion):
             "push": pushes,
         } | weights
 
-    def watched(self, weights, numbers):
-        loss = self.loss(weights, numbers)
+    def watched(self, weights, constants):
+        loss = self.loss(weights, constants)
         return {
-            "excess": loss / (self.answers * least_loss(numbers["vocabulary"], numbers["top"], jnp)),
+            "excess": loss / (self.answers * least_loss(constants["vocabulary"], constants["top"], jnp)),
             "log_loss": jnp.log(loss),
         }
 
@@ -91,9 +93,8 @@ class TwoSteps(Motion):
 
     @property
     def coords(self):
-        return {
-            "of_answer": np.arange(3 - self.answers, 3)
-        }  # both answers of a chain of length 2, or the second
+        # Both answers of a chain of length 2, or the second.
+        return {"of_answer": np.arange(3 - self.answers, 3)}
 
 
 def lane(

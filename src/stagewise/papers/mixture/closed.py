@@ -52,9 +52,8 @@ def outputs(
     samples = task.population()
     signal, sign = samples.signal.T, samples.sign.T  # [token, sample]
     values = neurons[:, signal] * sign
-    raised = jnp.exp(
-        scores[:, signal[:, None], signal[None]] * (sign[:, None] * sign[None])
-    )  # [head, key, query, sample]
+    # [head, key, query, sample]
+    raised = jnp.exp(scores[:, signal[:, None], signal[None]] * (sign[:, None] * sign[None]))
     heads = jnp.sum(jnp.sum(raised * values[:, :, None], 1) / jnp.sum(raised, 1), 1)
     return heads, contrast(heads, bias)
 
@@ -127,37 +126,37 @@ class Closed(Motion, StagedStep):
 
     task: Mixture
 
-    def velocity(self, weights, numbers, samples):
-        pull_on_neurons, pull_on_scores = pull(self.task, weights, numbers["bias"], samples)
+    def velocity(self, weights, constants, samples):
+        pull_on_neurons, pull_on_scores = pull(self.task, weights, constants["bias"], samples)
         half = turning(pull_on_scores) @ weights["gram"]
         return {"neurons": pull_on_neurons, "gram": half + jnp.swapaxes(half, -1, -2)}
 
-    def descend(self, weights, numbers, key, moves, samples):
-        pull_on_neurons, pull_on_scores = pull(self.task, weights, numbers["bias"], samples)
-        turn = jnp.eye(weights["gram"].shape[-1]) + moves["gram"] * numbers["attention_rate"] * turning(
+    def descend(self, weights, constants, key, moves, samples):
+        pull_on_neurons, pull_on_scores = pull(self.task, weights, constants["bias"], samples)
+        turn = jnp.eye(weights["gram"].shape[-1]) + moves["gram"] * constants["attention_rate"] * turning(
             pull_on_scores
         )
         return {
-            "neurons": weights["neurons"] + moves["neurons"] * numbers["neuron_rate"] * pull_on_neurons,
+            "neurons": weights["neurons"] + moves["neurons"] * constants["neuron_rate"] * pull_on_neurons,
             "gram": turn @ weights["gram"] @ turn,
         }
 
-    def measure(self, weights, numbers):
-        return measure(self.task, weights, numbers["bias"])
+    def measure(self, weights, constants):
+        return measure(self.task, weights, constants["bias"])
 
-    def watched(self, weights, numbers):
+    def watched(self, weights, constants):
         """`headroom`: how far the + head is from switching off on the consistent negative sample of group
         1."""
         samples, groups = self.task.population(), self.task.groups
         _, scores, _ = blocks(weights["gram"])
-        heads, _ = outputs(self.task, weights["neurons"], scores, numbers["bias"])
-        losses = sample_losses(self.task, weights["neurons"], scores, numbers["bias"])
+        heads, _ = outputs(self.task, weights["neurons"], scores, constants["bias"])
+        losses = sample_losses(self.task, weights["neurons"], scores, constants["bias"])
         negative = (
             (samples.signal[:, 0] == 0) & (samples.label < 0) & (samples.agreeing == self.task.length - 2)
         )
         kinds = self.task.kinds()
         return {
-            "headroom": heads[0, int(np.argmax(negative))] + numbers["bias"],
+            "headroom": heads[0, int(np.argmax(negative))] + constants["bias"],
             "consistent_loss": kinds["consistent"] @ losses,
             "loss": kinds["all"] @ losses,
             "score": scores[0, 0, groups],
@@ -182,16 +181,16 @@ class JointDescent(Rule):
     closed: Closed
     stops: bool = False
 
-    def step(self, weights, numbers, key):
+    def step(self, weights, constants, key):
         return self.closed.descend(
-            weights, numbers, key, {"neurons": 1.0, "gram": 1.0}, self.closed.samples("all")
+            weights, constants, key, {"neurons": 1.0, "gram": 1.0}, self.closed.samples("all")
         )
 
-    def measure(self, weights, numbers, key):
-        return self.closed.measure(weights, numbers)
+    def measure(self, weights, constants, key):
+        return self.closed.measure(weights, constants)
 
-    def done(self, measured, numbers):
-        return measured["loss"][0] < numbers["stop_at_loss"]
+    def done(self, measured, constants):
+        return measured["loss"][0] < constants["stop_at_loss"]
 
     @property
     def dims(self):

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from typing import Literal
 
 from stagewise.errors import require
-from stagewise.lab.experiment import Experiment
+from stagewise.lab.spec.experiment import Experiment
 from stagewise.lazy import jnp
 from stagewise.tasks.mixture import Mixture
 
@@ -70,7 +70,7 @@ class TwoHeadTraining(Experiment):
         from stagewise.models.two_heads import ScoredTwoHeads
         from stagewise.papers.mixture.closed import blocks
 
-        neurons, bias = jnp.asarray(state["weights"]["neurons"]), jnp.asarray(state["numbers"]["bias"])
+        neurons, bias = jnp.asarray(state["weights"]["neurons"]), jnp.asarray(state["constants"]["bias"])
         _, scores, _ = blocks(jnp.asarray(state["weights"]["gram"]))
         return ScoredTwoHeads(neurons=neurons, scores=scores, bias=bias).widened(
             self.task.embedding_dimension
@@ -117,12 +117,12 @@ class JointTraining(TwoHeadTraining):
     def program(self):
         from stagewise.papers.mixture.closed import Closed, JointDescent
         from stagewise.papers.mixture.weights import WeightDescent
-        from stagewise.training.loop import Training
+        from stagewise.training.loop import TrainingLoop
         from stagewise.training.schedule import schedule
 
         stops = self.stop_at_loss > 0
         rule = JointDescent(Closed(self.task), stops) if self.form == "closed" else WeightDescent(self.task)
-        return Training(rule, schedule(self.steps, evenly=150, log_spaced=40))
+        return TrainingLoop(rule, schedule(self.steps, evenly=150, log_spaced=40))
 
     def start(self, seeds):
         from stagewise.papers.mixture import initial
@@ -135,14 +135,14 @@ class JointTraining(TwoHeadTraining):
             "bias": self.bias,
             "stop_at_loss": self.stop_at_loss,
         }
-        return begin(draw(self, seeds, self.neuron_scale), initial.numbers(chosen, len(seeds)), seeds)
+        return begin(draw(self, seeds, self.neuron_scale), initial.constants(chosen, len(seeds)), seeds)
 
     def model(self, state):
         if self.form == "closed":
             return super().model(state)
         from stagewise.papers.mixture.weights import as_model
 
-        return as_model(state["weights"], state["numbers"]["bias"])
+        return as_model(state["weights"], state["constants"]["bias"])
 
 
 @dataclass(frozen=True)
@@ -209,17 +209,17 @@ class ThreeStages(TwoHeadTraining):
             Stage("3", ("neurons",), "all", Until("loss", "target_loss", rising=False), limit=1e5),
         )
 
-    def numbers(self, lanes: int):
+    def constants(self, lanes: int):
         from stagewise.papers.mixture import initial
 
         chosen = ("consistent_loss_at_T1", "score_at_T2", "target_loss", "bias")
-        return initial.numbers({name: getattr(self, name) for name in chosen}, lanes)
+        return initial.constants({name: getattr(self, name) for name in chosen}, lanes)
 
     def start(self, seeds):
         from stagewise.papers.mixture import initial
         from stagewise.training.flow import begin
 
-        return begin(initial.gram(self, seeds), self.numbers(len(seeds)), stages=4)
+        return begin(initial.gram(self, seeds), self.constants(len(seeds)), stages=4)
 
 
 @dataclass(frozen=True)
@@ -244,19 +244,19 @@ class ThreeStagesByDescent(ThreeStages):
         )
 
     def program(self):
-        from stagewise.training.loop import Training
+        from stagewise.training.loop import TrainingLoop
         from stagewise.training.schedule import schedule
 
-        return Training(self.rule(), schedule(self.steps, evenly=150, log_spaced=40))
+        return TrainingLoop(self.rule(), schedule(self.steps, evenly=150, log_spaced=40))
 
     def start(self, seeds):
         from stagewise.papers.mixture import initial
         from stagewise.training.loop import begin
 
-        rates = initial.numbers(
+        rates = initial.constants(
             {"neuron_rate": self.learning_rate, "attention_rate": self.learning_rate}, len(seeds)
         )
-        return begin(self.rule().begin(initial.gram(self, seeds)), self.numbers(len(seeds)) | rates, seeds)
+        return begin(self.rule().begin(initial.gram(self, seeds)), self.constants(len(seeds)) | rates, seeds)
 
     def model(self, state):
         return super().model(state | {"weights": state["weights"]["weights"]})
@@ -287,7 +287,7 @@ class Symmetric(Experiment):
     def model(self, state):
         from stagewise.papers.mixture.orbits import as_model
 
-        model = as_model(self.task.groups, state["weights"], state["numbers"]["bias"])
+        model = as_model(self.task.groups, state["weights"], state["constants"]["bias"])
         return model.widened(self.task.embedding_dimension)
 
 
@@ -306,10 +306,10 @@ class SymmetricTraining(Symmetric):
 
     def program(self):
         from stagewise.papers.mixture.orbits import OrbitDescent, Orbits
-        from stagewise.training.loop import Training
+        from stagewise.training.loop import TrainingLoop
         from stagewise.training.schedule import schedule
 
-        return Training(
+        return TrainingLoop(
             OrbitDescent(Orbits(self.task.length)), schedule(self.steps, evenly=300, log_spaced=40)
         )
 
@@ -317,8 +317,8 @@ class SymmetricTraining(Symmetric):
         from stagewise.papers.mixture import orbits
         from stagewise.training.loop import begin
 
-        numbers = orbits.numbers(self.task, len(seeds), bias=self.bias, rate=self.learning_rate)
-        return begin(orbits.begin(self.initial_scale, len(seeds)), numbers, seeds)
+        constants = orbits.constants(self.task, len(seeds), bias=self.bias, rate=self.learning_rate)
+        return begin(orbits.begin(self.initial_scale, len(seeds)), constants, seeds)
 
 
 @dataclass(frozen=True)
@@ -354,6 +354,6 @@ class SymmetricStages(Symmetric):
         chosen = {name: getattr(self, name) for name in ("group_alignment_at_T1", "score_at_T2", "bias")}
         return begin(
             orbits.begin(self.initial_scale, len(seeds)),
-            orbits.numbers(self.task, len(seeds), **chosen),
+            orbits.constants(self.task, len(seeds), **chosen),
             stages=2,
         )

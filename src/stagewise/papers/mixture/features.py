@@ -6,7 +6,7 @@ import numpy as np
 
 from stagewise.lazy import xr
 from stagewise.papers.mixture.appendix_b import respond
-from stagewise.papers.mixture.recorded import TWO_GROUPS, setting
+from stagewise.papers.mixture.readings import TWO_GROUPS, setting
 from stagewise.probes.margin import maximum_margin
 
 

@@ -10,12 +10,12 @@ import numpy as np
 import pandas as pd
 import xarray as xr
 
-from stagewise.lab.charts import STAGE_TINTS, band, lines, points
-from stagewise.lab.figures import figure
-from stagewise.lab.phase import heat
+from stagewise.lab.draw.charts import STAGE_TINTS, band, lines, points
+from stagewise.lab.draw.figures import figure
+from stagewise.lab.draw.phase_diagram import heat
 from stagewise.papers.mixture.experiments import JointTraining, ManyGroups, ThreeStages
 from stagewise.papers.mixture.features import margins
-from stagewise.papers.mixture.recorded import ONSET, attention, duration, score_error, time_to_learn
+from stagewise.papers.mixture.readings import ONSET, attention, duration, score_error, time_to_learn
 from stagewise.papers.mixture.studies import (
     gaussian_neurons,
     groups,

@@ -13,7 +13,7 @@ from jaxtyping import Array, ArrayLike, Float, Int, Key
 from stagewise.training.program import INITIAL, stream
 
 
-def numbers(values: dict[str, float], lanes: int) -> dict[str, np.ndarray]:
+def constants(values: dict[str, float], lanes: int) -> dict[str, np.ndarray]:
     """The same numbers in every lane."""
     return {name: np.full(lanes, float(value)) for name, value in values.items()}
 

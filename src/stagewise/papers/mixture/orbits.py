@@ -145,12 +145,12 @@ def turning(sector: Float[Array, "2 2"]) -> Float[Array, "4 4"]:
     return jnp.block([[nothing, sector], [sector.T, nothing]])
 
 
-def measure(orbits: Orbits, weights, numbers) -> dict[str, Array]:
-    by_pair = scores(weights, numbers["groups"])
-    losses = sample_losses(orbits, weights["neurons"], by_pair, numbers["bias"])
+def measure(orbits: Orbits, weights, constants) -> dict[str, Array]:
+    by_pair = scores(weights, constants["groups"])
+    losses = sample_losses(orbits, weights["neurons"], by_pair, constants["bias"])
     return {
-        "loss": jnp.stack([numbers[kind] @ losses for kind in ("all", "consistent", "conflicting")]),
-        "accuracy": numbers["all"] @ (losses < np.log(2)).astype(float),
+        "loss": jnp.stack([constants[kind] @ losses for kind in ("all", "consistent", "conflicting")]),
+        "accuracy": constants["all"] @ (losses < np.log(2)).astype(float),
         "neurons": weights["neurons"],
         "scores": by_pair,
     }
@@ -166,7 +166,7 @@ COORDS = {
 }
 
 
-def numbers(task: Mixture, lanes: int, **values: float) -> dict[str, np.ndarray]:
+def constants(task: Mixture, lanes: int, **values: float) -> dict[str, np.ndarray]:
     """What may differ between lanes: the number of groups, the orbits' weights that follow from it, and
     more."""
     kinds = Orbits(task.length).kinds(task.groups)
@@ -182,14 +182,16 @@ class OrbitDescent(Rule):
     orbits: Orbits
     dims, coords = DIMS, COORDS
 
-    def step(self, weights, numbers, key):
-        on_neurons, on_scores = pull(self.orbits, weights, numbers["groups"], numbers["bias"], numbers["all"])
-        turn = {sector: jnp.eye(4) + numbers["rate"] * turning(g) for sector, g in on_scores.items()}
+    def step(self, weights, constants, key):
+        on_neurons, on_scores = pull(
+            self.orbits, weights, constants["groups"], constants["bias"], constants["all"]
+        )
+        turn = {sector: jnp.eye(4) + constants["rate"] * turning(g) for sector, g in on_scores.items()}
         moved = {sector: t @ weights[sector] @ t for sector, t in turn.items()}
-        return {"neurons": weights["neurons"] + numbers["rate"] * on_neurons} | moved
+        return {"neurons": weights["neurons"] + constants["rate"] * on_neurons} | moved
 
-    def measure(self, weights, numbers, key):
-        return measure(self.orbits, weights, numbers)
+    def measure(self, weights, constants, key):
+        return measure(self.orbits, weights, constants)
 
 
 @dataclass(frozen=True)
@@ -200,25 +202,25 @@ class OrbitFlow(Motion):
     orbits: Orbits
     dims, coords = DIMS, COORDS
 
-    def velocity(self, weights, numbers, samples):
+    def velocity(self, weights, constants, samples):
         chosen = sum(
-            share * numbers[kind] for share, kind in zip(samples, ("all", "consistent", "conflicting"))
+            share * constants[kind] for share, kind in zip(samples, ("all", "consistent", "conflicting"))
         )
-        on_neurons, on_scores = pull(self.orbits, weights, numbers["groups"], numbers["bias"], chosen)
+        on_neurons, on_scores = pull(self.orbits, weights, constants["groups"], constants["bias"], chosen)
         half = {sector: turning(g) @ weights[sector] for sector, g in on_scores.items()}
         return {"neurons": on_neurons} | {sector: h + h.T for sector, h in half.items()}
 
-    def measure(self, weights, numbers):
-        return measure(self.orbits, weights, numbers)
+    def measure(self, weights, constants):
+        return measure(self.orbits, weights, constants)
 
-    def watched(self, weights, numbers):
+    def watched(self, weights, constants):
         losses = sample_losses(
-            self.orbits, weights["neurons"], scores(weights, numbers["groups"]), numbers["bias"]
+            self.orbits, weights["neurons"], scores(weights, constants["groups"]), constants["bias"]
         )
         return {
             "group_alignment": weights["neurons"][0],
-            "score": scores(weights, numbers["groups"])[0, 0, 1],
-            "loss": numbers["all"] @ losses,
+            "score": scores(weights, constants["groups"])[0, 0, 1],
+            "loss": constants["all"] @ losses,
         }
 
     def samples(self, kind):

@@ -5,11 +5,11 @@ from __future__ import annotations
 import numpy as np
 import xarray as xr
 
-from stagewise.lab.dynamics import Frames, Heat, dynamics
-from stagewise.lab.example import Example
-from stagewise.lab.story import Part
+from stagewise.lab.draw.dynamics import Frames, Heat, dynamics
+from stagewise.lab.draw.example import Example
+from stagewise.lab.draw.story import Part
 from stagewise.papers.mixture.experiments import JointTraining
-from stagewise.papers.mixture.recorded import attention, onset, time_to_learn
+from stagewise.papers.mixture.readings import attention, onset, time_to_learn
 from stagewise.tasks.mixture import Mixture
 
 

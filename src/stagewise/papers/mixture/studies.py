@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from stagewise.lab.experiment import Plan
-from stagewise.lab.study import Study
+from stagewise.lab.spec.experiment import Plan
+from stagewise.lab.spec.study import Study
 from stagewise.papers.mixture.experiments import (
     JointTraining,
     ManyGroups,

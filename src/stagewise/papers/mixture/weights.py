@@ -24,25 +24,27 @@ class WeightDescent(Rule):
 
     task: Mixture
 
-    def step(self, weights, numbers, key):
+    def step(self, weights, constants, key):
         samples = self.task.population()
         tokens = self.task.tokens(samples)
 
         def loss(weights):
-            outputs = jax.vmap(as_model(weights, numbers["bias"]))(tokens)
+            outputs = jax.vmap(as_model(weights, constants["bias"]))(tokens)
             return samples.weight @ jax.nn.softplus(-samples.label * outputs)
 
-        rates = {name: numbers["neuron_rate" if name == "neurons" else "attention_rate"] for name in weights}
+        rates = {
+            name: constants["neuron_rate" if name == "neurons" else "attention_rate"] for name in weights
+        }
         return jax.tree.map(
             lambda weight, slope, rate: weight - rate * slope, weights, jax.grad(loss)(weights), rates
         )
 
-    def measure(self, weights, numbers, key):
+    def measure(self, weights, constants, key):
         """What the closed system measures, from the inner products of the weights on the signals."""
         signals = 2 * self.task.groups
         both = jnp.concatenate([weights["keys"][..., :signals], weights["queries"][..., :signals]], -1)
         inner = {"neurons": weights["neurons"][..., :signals], "gram": jnp.swapaxes(both, -1, -2) @ both}
-        return closed.measure(self.task, inner, numbers["bias"])
+        return closed.measure(self.task, inner, constants["bias"])
 
     @property
     def dims(self):

@@ -6,8 +6,8 @@ from dataclasses import dataclass, replace
 from typing import Literal
 
 from stagewise.errors import Refused, require
-from stagewise.lab.experiment import Experiment
-from stagewise.lab.settings import check_ranges
+from stagewise.lab.spec.experiment import Experiment
+from stagewise.lab.spec.settings import check_ranges
 from stagewise.models.sizes import Shape
 from stagewise.tasks.parity import MOST_BITS_TO_ENUMERATE, MOST_BITS_TO_LIST, Parity
 
@@ -16,7 +16,7 @@ GROWTH = 0.02
 
 
 @dataclass(frozen=True)
-class Training(Experiment):
+class GPTTraining(Experiment):
     """A GPT-2 learns parity by Adam, with linear decay, until it is right on every validation input or the
     samples are used up.
 
@@ -34,13 +34,14 @@ class Training(Experiment):
     validation: int = 2048
     evaluate_every: int = 4  # steps
     dropout: float = 0.0
-    clip: float = 1.0
+    gradient_clip: float = 1.0
     scale: float = 0.02  # of the initial weights
     embedding_scale: float = 0.02
     goal: float = 1.0  # the exact match that counts as solved
     until: Literal["solved", "end"] = "solved"
 
     name = "parity.training"
+    renamed = {"clip": "gradient_clip"}
     presets = {
         "quick": {
             "task.bits": 16,
@@ -78,7 +79,7 @@ class Training(Experiment):
             plain_samples=(0, 1e10),
             goal=(0.5, 1),
             learning_rate=(1e-12, 1),
-            clip=(1e-12, 1e9),
+            gradient_clip=(1e-12, 1e9),
             scale=(1e-12, 10),
             embedding_scale=(1e-12, 10),
             dropout=(0, 0.99),
@@ -144,7 +145,7 @@ class Training(Experiment):
 
     def program(self):
         from stagewise.papers.parity.learning import Learning
-        from stagewise.training.loop import Training as Loop
+        from stagewise.training.loop import TrainingLoop
 
         rule = Learning(
             self.shape,
@@ -152,16 +153,16 @@ class Training(Experiment):
             self.room,
             self.task.separated,
             self.batch,
-            self.clip,
+            self.gradient_clip,
             self.dropout,
             self.pool,
             self.training_set > 0,
             self.validation,
         )
-        return Loop(rule, self.steps())
+        return TrainingLoop(rule, self.steps())
 
     def start(self, seeds):
-        from stagewise.papers.parity.start import start
+        from stagewise.papers.parity.initial import start
 
         return start(self, seeds)
 
@@ -270,9 +271,9 @@ class Identities(ThreeSteps):
 
     def program(self):
         from stagewise.papers.parity.identities import DIMS, measure
-        from stagewise.training.once import Once
+        from stagewise.training.measurement import Measurement
 
-        return Once(measure, replace(self, seeds=1), tuple(DIMS.items()))
+        return Measurement(measure, replace(self, seeds=1), tuple(DIMS.items()))
 
     def start(self, seeds):
         return {"seed": seeds}
@@ -317,9 +318,9 @@ class Construction(Experiment):
 
     def program(self):
         from stagewise.papers.parity.construction import DIMS, PRECISIONS, measure
-        from stagewise.training.once import Once
+        from stagewise.training.measurement import Measurement
 
-        return Once(measure, replace(self, seeds=1), tuple(DIMS.items()), (("precision", PRECISIONS),))
+        return Measurement(measure, replace(self, seeds=1), tuple(DIMS.items()), (("precision", PRECISIONS),))
 
     def start(self, seeds):
         return {"seed": seeds}
@@ -347,9 +348,9 @@ class Rounded(ThreeSteps):
 
     def program(self):
         from stagewise.papers.parity.rounded import DIMS, PRECISIONS, measure
-        from stagewise.training.once import Once
+        from stagewise.training.measurement import Measurement
 
-        return Once(measure, replace(self, seeds=1), tuple(DIMS.items()), (("precision", PRECISIONS),))
+        return Measurement(measure, replace(self, seeds=1), tuple(DIMS.items()), (("precision", PRECISIONS),))
 
     def start(self, seeds):
         return {"seed": seeds}
@@ -377,9 +378,9 @@ class Embeddings(Experiment):
 
     def program(self):
         from stagewise.papers.parity.orthogonality import DIMS, measure
-        from stagewise.training.once import Once
+        from stagewise.training.measurement import Measurement
 
-        return Once(measure, replace(self, seeds=1), tuple(DIMS.items()))
+        return Measurement(measure, replace(self, seeds=1), tuple(DIMS.items()))
 
     def start(self, seeds):
         return {"seed": seeds}

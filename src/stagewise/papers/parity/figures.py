@@ -7,12 +7,12 @@ import altair as alt
 import pandas as pd
 import xarray as xr
 
-from stagewise.lab.charts import band, lines, points
-from stagewise.lab.figures import figure
-from stagewise.lab.phase import heat
-from stagewise.lab.settings import setting
-from stagewise.lab.study import Later
-from stagewise.papers.parity.recorded import at_best_rate, samples_needed, solved
+from stagewise.lab.draw.charts import band, lines, points
+from stagewise.lab.draw.figures import figure
+from stagewise.lab.draw.phase_diagram import heat
+from stagewise.lab.spec.settings import setting
+from stagewise.lab.spec.study import BeyondQuick
+from stagewise.papers.parity.readings import at_best_rate, samples_needed, solved
 from stagewise.papers.parity.studies.theory import dimensions, phase, proofs
 from stagewise.papers.parity.studies.training import (
     again_deep,
@@ -96,7 +96,7 @@ def samples_by_secret_size(runs: xr.Dataset) -> alt.LayerChart:
 @figure(
     "parity.fig1a",
     source="Figures 1a, 2a and 2c",
-    needs={"runs": Later(grid)},
+    needs={"runs": BeyondQuick(grid)},
     paper_shows="The same for one to four layers and heads; four layers of four heads in Figure 1a.",
 )
 def samples_by_layers_and_heads(runs: xr.Dataset) -> alt.VConcatChart:
@@ -214,7 +214,7 @@ def where_steps_look(run: xr.Dataset) -> alt.LayerChart:
 @figure(
     "parity.fig3b.wide",
     source="Figure 3b",
-    needs={"run": Later(one_hot)},
+    needs={"run": BeyondQuick(one_hot)},
     paper_shows="The same, at this width.",
 )
 def where_steps_look_at_full_width(run: xr.Dataset) -> alt.LayerChart:
@@ -231,7 +231,7 @@ def where_steps_look_at_full_width(run: xr.Dataset) -> alt.LayerChart:
 @figure(
     "parity.fig8",
     source="Figure 8",
-    needs={"run": Later(two_layers)},
+    needs={"run": BeyondQuick(two_layers)},
     paper_shows=(
         "Two layers of two heads: the first layer's heads have one-hot rows that together cover the "
         "secret, the second layer is smooth."
@@ -247,7 +247,7 @@ def where_two_layers_look(run: xr.Dataset) -> alt.VConcatChart:
 @figure(
     "parity.fig3a",
     source="Figure 3a",
-    needs={"runs": Later(chain_lengths)},
+    needs={"runs": BeyondQuick(chain_lengths)},
     paper_shows="Samples grow about linearly with k, from 20 to 100 of 100 bits.",
 )
 def samples_by_chain_length(runs: xr.Dataset) -> alt.Chart:
@@ -260,7 +260,7 @@ def samples_by_chain_length(runs: xr.Dataset) -> alt.Chart:
 @figure(
     "parity.fig5",
     source="Figures 5, 10 and 11",
-    needs={"runs": Later(set_sizes), "deep": Later(again_deep)},
+    needs={"runs": BeyondQuick(set_sizes), "deep": BeyondQuick(again_deep)},
     paper_shows=(
         "Few inputs, used again and again: after a plateau accuracy jumps to one while entropy "
         "falls. A million inputs: nothing happens."
@@ -368,7 +368,7 @@ def construction_by_dimension(runs: xr.Dataset) -> alt.LayerChart:
 @figure(
     "parity.phase",
     source="Theorem 3, beyond the paper",
-    needs={"runs": Later(phase)},
+    needs={"runs": BeyondQuick(phase)},
     paper_shows="Nothing: the theorem asks for enough dimensions and neurons.",
 )
 def where_three_steps_are_enough(runs: xr.Dataset) -> alt.LayerChart:

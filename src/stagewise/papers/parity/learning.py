@@ -52,7 +52,7 @@ class Learning(Rule):
     answers: int
     separated: bool
     batch: int
-    clip: float
+    gradient_clip: float
     dropout: float
     pool: int
     passes: bool
@@ -74,11 +74,11 @@ class Learning(Rule):
         """The first place asked."""
         return self.bits - 1 + self.separated
 
-    def step(self, weights, numbers, key: Key[Array, ""]):
+    def step(self, weights, constants, key: Key[Array, ""]):
         data_key, drop_key = jax.random.split(key)
         count = weights["adam"]["count"]
-        inputs, order = self.draw(numbers, weights["order"], count, data_key)
-        text = self.text(numbers, count)
+        inputs, order = self.draw(constants, weights["order"], count, data_key)
+        text = self.text(constants, count)
         batch = spell(inputs, text.sums, self.separated)
 
         def loss(model: dict) -> Float[Array, ""]:
@@ -87,8 +87,8 @@ class Learning(Rule):
             )
 
         gradients = jax.grad(loss)(weights["model"])
-        rate = adam.linear_decay(numbers["rate"], count, numbers["decay_steps"])
-        moved, state = adam.step(weights["model"], gradients, weights["adam"], rate, self.clip)
+        rate = adam.linear_decay(constants["rate"], count, constants["decay_steps"])
+        moved, state = adam.step(weights["model"], gradients, weights["adam"], rate, self.gradient_clip)
         return {"model": moved, "adam": state, "order": order}
 
     def respond(self, model: GPT, batch: Batch, drop_key: Key[Array, ""]) -> Float[Array, "batch answers 2"]:
@@ -96,34 +96,34 @@ class Learning(Rule):
             return answers_with_dropout(model, batch.tokens, self.first, dropout(self.dropout, drop_key))
         return answers(model, batch.tokens, self.first)
 
-    def draw(self, numbers, order: Int[Array, " pool"], count: Int[Array, ""], key: Key[Array, ""]):
+    def draw(self, constants, order: Int[Array, " pool"], count: Int[Array, ""], key: Key[Array, ""]):
         """A batch of inputs, and the order of the present pass over the pool."""
         if not self.pool:
             return jax.random.bits(key, (self.batch, self.bits), jnp.uint8) & 1, order
         if not self.passes:
             chosen = jax.random.randint(key, (self.batch,), 0, self.pool)
-            return unpacked(numbers["pool"][chosen], self.bits), order
+            return unpacked(constants["pool"][chosen], self.bits), order
         batches = self.pool // self.batch
         order = jax.lax.cond(count % batches == 0, lambda: jax.random.permutation(key, order), lambda: order)
         chosen = jax.lax.dynamic_slice_in_dim(order, count % batches * self.batch, self.batch)
-        return unpacked(numbers["pool"][chosen], self.bits), order
+        return unpacked(constants["pool"][chosen], self.bits), order
 
-    def text(self, numbers, count: Int[Array, ""]) -> Text:
+    def text(self, constants, count: Int[Array, ""]) -> Text:
         """The text of a step: another up to step `switch`."""
-        late = count >= numbers["switch"]
+        late = count >= constants["switch"]
         return Text(
             **jax.tree.map(
-                lambda early, now: jnp.where(late, now, early), numbers["first_text"], numbers["text"]
+                lambda early, now: jnp.where(late, now, early), constants["first_text"], constants["text"]
             )
         )
 
-    def measure(self, weights, numbers, key: Key[Array, ""]):
-        model, text = GPT(**weights["model"], heads=self.shape.heads), Text(**numbers["text"])
-        validation = unpacked(numbers["validation"], self.bits)
+    def measure(self, weights, constants, key: Key[Array, ""]):
+        model, text = GPT(**weights["model"], heads=self.shape.heads), Text(**constants["text"])
+        validation = unpacked(constants["validation"], self.bits)
         loss, accuracy = self.judge(model, text, validation)
         found = {"loss": loss, "accuracy": accuracy} | self.watch(model, text, validation[:WATCHED])
         if self.passes:
-            seen = unpacked(numbers["pool"][: len(validation)], self.bits)
+            seen = unpacked(constants["pool"][: len(validation)], self.bits)
             found["training_loss"], found["training_accuracy"] = self.judge(model, text, seen)
         return found
 
@@ -164,19 +164,21 @@ class Learning(Rule):
         }
 
     @partial(jax.jit, static_argnums=0)
-    def ends(self, weights, numbers):
-        model, text = GPT(**weights["model"], heads=self.shape.heads), Text(**numbers["text"])
-        tokens = spell(unpacked(numbers["validation"], self.bits)[:WATCHED], text.sums, self.separated).tokens
+    def ends(self, weights, constants):
+        model, text = GPT(**weights["model"], heads=self.shape.heads), Text(**constants["text"])
+        tokens = spell(
+            unpacked(constants["validation"], self.bits)[:WATCHED], text.sums, self.separated
+        ).tokens
         return {
             "looked_at": patterns(model, tokens)[..., self.first :, : self.bits].mean(0),
             "secret_bits": text.looks,
         }
 
     def final(self, state):
-        return {"weights": state["weights"]["model"], "text": state["numbers"]["text"]}
+        return {"weights": state["weights"]["model"], "text": state["constants"]["text"]}
 
-    def done(self, measured, numbers):
-        return measured["accuracy"] >= numbers["goal"] - BELOW_ONE
+    def done(self, measured, constants):
+        return measured["accuracy"] >= constants["goal"] - BELOW_ONE
 
     @property
     def dims(self):

@@ -6,11 +6,11 @@ import numpy as np
 import pandas as pd
 import xarray as xr
 
-from stagewise.lab.dynamics import Frames, Heat, dynamics
-from stagewise.lab.example import Example
-from stagewise.lab.settings import setting
-from stagewise.lab.story import Part
-from stagewise.papers.parity.recorded import first_reaching
+from stagewise.lab.draw.dynamics import Frames, Heat, dynamics
+from stagewise.lab.draw.example import Example
+from stagewise.lab.draw.story import Part
+from stagewise.lab.spec.settings import setting
+from stagewise.papers.parity.readings import first_reaching
 from stagewise.papers.parity.studies.training import chained_curves
 from stagewise.tasks.parity import Parity
 

@@ -82,9 +82,8 @@ class Network:
         if self.task.bits > MOST_BITS_TO_COUNT:
             return self.spell(rng.integers(0, 2, (samples, self.task.bits)), np.full(samples, 1 / samples))
         times = np.bincount(rng.integers(0, 2**self.task.bits, samples), minlength=2**self.task.bits)
-        codes = (
-            np.arange(len(times)) if samples >= len(times) else np.flatnonzero(times)
-        )  # as many rows for every batch, if it can be
+        # As many rows for every batch, if it can be.
+        codes = np.arange(len(times)) if samples >= len(times) else np.flatnonzero(times)
         return self.spell(codes[:, None] >> np.arange(self.task.bits) & 1, times[codes] / samples)
 
     def tested(self, rng: np.random.Generator, samples: int) -> Sequences:

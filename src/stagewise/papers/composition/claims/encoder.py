@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from stagewise.lab.claims import claim
-from stagewise.lab.settings import setting
-from stagewise.lab.statistics import INCONCLUSIVE, Verdict, difference_of_shares, share_of_seeds
-from stagewise.lab.study import Later
+from stagewise.lab.judge.claims import claim
+from stagewise.lab.judge.statistics import INCONCLUSIVE, Verdict, difference_of_shares, share_of_seeds
+from stagewise.lab.spec.settings import setting
+from stagewise.lab.spec.study import BeyondQuick
 from stagewise.lazy import xr
 from stagewise.papers.composition.studies import (
     in_turn,
@@ -45,8 +45,8 @@ def mixture_helps(mixture: xr.Dataset, hardest: xr.Dataset) -> Verdict:
     "composition.fig3right",
     source="Figure 3 right",
     predicted="an encoder learns 4-fold composition from {1, 2, 4}-fold data and not from 4-fold data alone",
-    needs={"mixture": Later(token_mixture), "hardest": Later(token_hardest)},
-    control={"mixture": Later(token_hardest)},
+    needs={"mixture": BeyondQuick(token_mixture), "hardest": BeyondQuick(token_hardest)},
+    control={"mixture": BeyondQuick(token_hardest)},
     control_is="4-fold data in both arms",
     note=(
         "The paper's set-up: a token in front says how many hops, 10^5 sequences. Depth, width, rate and "
@@ -66,8 +66,8 @@ def mixture_teaches_the_encoder(mixture: xr.Dataset, hardest: xr.Dataset) -> Ver
     "composition.fig3right.readouts",
     source="Figure 3 right, with the theory's readouts",
     predicted="the same with one readout for each number of hops",
-    needs={"mixture": Later(readout_mixture), "hardest": Later(readout_hardest)},
-    control={"mixture": Later(readout_hardest)},
+    needs={"mixture": BeyondQuick(readout_mixture), "hardest": BeyondQuick(readout_hardest)},
+    control={"mixture": BeyondQuick(readout_hardest)},
     control_is="4-fold data in both arms",
     beyond_paper=True,
     note="As in the theory, and unlike the figure, all hops are asked of every sequence, on one trunk.",
@@ -80,7 +80,7 @@ def mixture_teaches_with_readouts(mixture: xr.Dataset, hardest: xr.Dataset) -> V
     return mixture_helps(mixture, hardest)
 
 
-def first_above(accuracy: xr.DataArray, level: float) -> np.ndarray:
+def first_record_at(accuracy: xr.DataArray, level: float) -> np.ndarray:
     """[seed, hops]: the record at which an accuracy is first reached; after the last if never."""
     reached = accuracy.transpose("seed", "hops", "record").values >= level
     return np.where(reached.any(-1), reached.argmax(-1), reached.shape[-1])
@@ -99,7 +99,7 @@ def hops_are_learned_in_order(run: xr.Dataset, order: tuple) -> Verdict:
     """1 hop reaches an accuracy of 0.9 before 2 hops do, and 2 hops do reach it.
 
     Threshold: in most seeds, because the theory learns each hop on the one before."""
-    when = first_above(run.accuracy, 0.9)
+    when = first_record_at(run.accuracy, 0.9)
     early, late = when[:, order[0]], when[:, order[1]]
     return share_of_seeds("share of seeds", (early < late) & (late < run.sizes["record"])).also(
         steps_of_1_hop=float(np.median(run.step.values[np.minimum(when[:, 0], run.sizes["record"] - 1)])),
@@ -111,8 +111,8 @@ def hops_are_learned_in_order(run: xr.Dataset, order: tuple) -> Verdict:
     "composition.fig3right.chance",
     source="Figure 3 right, Theorem 5",
     predicted="from 4-fold data alone the encoder stays at chance",
-    needs={"run": Later(token_hardest), "hops": 4},
-    control={"run": Later(token_mixture), "hops": 1},
+    needs={"run": BeyondQuick(token_hardest), "hops": 4},
+    control={"run": BeyondQuick(token_mixture), "hops": 1},
     control_is="one hop, from the mixture",
     beyond_paper=True,
 )
@@ -129,7 +129,7 @@ def hard_data_alone_stay_at_chance(run: xr.Dataset, hops: int) -> Verdict:
     "composition.hop3",
     source="beyond the paper",
     predicted="with 3 hops in the mixture too, more seeds learn 4 hops",
-    needs={"runs": Later(mixtures), "with_3": "(1, 2, 3, 4)"},
+    needs={"runs": BeyondQuick(mixtures), "with_3": "(1, 2, 3, 4)"},
     control={"with_3": "(1, 2, 4)"},
     control_is="the same mixture twice",
     beyond_paper=True,
@@ -156,7 +156,7 @@ def three_hops_help(runs: xr.Dataset, with_3: str) -> Verdict:
     "composition.width",
     source="beyond the paper",
     predicted="wider encoders learn 4 hops in more seeds",
-    needs={"runs": Later(widths), "wide": 128},
+    needs={"runs": BeyondQuick(widths), "wide": 128},
     control={"wide": 32},
     control_is="width 32 twice",
     beyond_paper=True,
@@ -185,8 +185,8 @@ def width_helps(runs: xr.Dataset, wide: int) -> Verdict:
     "composition.in_turn",
     source="beyond the paper",
     predicted="Algorithm 1's curriculum teaches a standard encoder too",
-    needs={"runs": Later(in_turn), "hardest": Later(readout_hardest)},
-    control={"runs": Later(in_turn.but(data="hardest"))},
+    needs={"runs": BeyondQuick(in_turn), "hardest": BeyondQuick(readout_hardest)},
+    control={"runs": BeyondQuick(in_turn.but(data="hardest"))},
     control_is="4-fold data throughout",
     beyond_paper=True,
     note="1, then 2, then 4 hops, 1000 steps each, all weights trained on; 8 seeds.",
@@ -214,7 +214,7 @@ def curriculum_teaches_the_encoder(runs: xr.Dataset, hardest: xr.Dataset) -> Ver
     "composition.patience",
     source="beyond the paper",
     predicted="success is decided early: after a short plateau, or not in ten times as long",
-    needs={"runs": Later(patience), "spread": False},
+    needs={"runs": BeyondQuick(patience), "spread": False},
     control={"spread": True},
     control_is="as many successes, spread evenly over the steps",
     restated=(

@@ -6,9 +6,9 @@ from itertools import permutations
 
 import numpy as np
 
-from stagewise.lab.claims import claim
-from stagewise.lab.settings import setting
-from stagewise.lab.statistics import Verdict, all_of, exactly, slope
+from stagewise.lab.judge.claims import claim
+from stagewise.lab.judge.statistics import Verdict, all_of, exactly, slope
+from stagewise.lab.spec.settings import setting
 from stagewise.lazy import xr
 from stagewise.papers.composition import gradients
 from stagewise.papers.composition.studies import by_levels, by_symbols, identities

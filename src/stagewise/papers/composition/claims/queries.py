@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from stagewise.lab.claims import claim
-from stagewise.lab.statistics import UNTESTED, Verdict, all_of, exactly, median_over_seeds, slope
+from stagewise.lab.judge.claims import claim
+from stagewise.lab.judge.statistics import UNTESTED, Verdict, all_of, exactly, median_over_seeds, slope
 from stagewise.papers.composition import queries
 from stagewise.tasks.composition import Composition
 
@@ -48,9 +48,8 @@ def inner_product_is_a_product(level: int | None) -> Verdict:
         task = Composition(k, 5)
         for _ in range(10):
             pi = task.draw_hidden(rng)
-            rho = np.where(
-                rng.random((k, 1)) < 0.8, pi, task.draw_hidden(rng)
-            )  # alike in most levels, so that there is something to see
+            # Alike in most levels, so that there is something to see.
+            rho = np.where(rng.random((k, 1)) < 0.8, pi, task.draw_hidden(rng))
             sigma = task.draw(rng, 10_000)
             same = queries.agreement(pi, rho, sigma, False).mean(1)
             z.append(

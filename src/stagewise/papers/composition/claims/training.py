@@ -5,10 +5,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from stagewise.lab.claims import claim
-from stagewise.lab.settings import setting
-from stagewise.lab.statistics import Verdict, all_of, every_seed, exactly, median_over_seeds, slope
-from stagewise.lab.study import Later
+from stagewise.lab.judge.claims import claim
+from stagewise.lab.judge.statistics import Verdict, all_of, every_seed, exactly, median_over_seeds, slope
+from stagewise.lab.spec.settings import setting
+from stagewise.lab.spec.study import BeyondQuick
 from stagewise.lazy import xr
 from stagewise.papers.composition.studies import (
     curriculum,
@@ -276,8 +276,8 @@ def as_many_samples_as_the_theorem_asks(run: xr.Dataset) -> Verdict:
     "composition.thm7.M.2_4",
     source="Theorem 7",
     predicted="k^4 N^6 samples with one query each are enough",
-    needs={"run": Later(literal_2_4)},
-    control={"run": Later(literal_2_4.but(samples=64))},
+    needs={"run": BeyondQuick(literal_2_4)},
+    control={"run": BeyondQuick(literal_2_4.but(samples=64))},
     control_is="64 samples",
     restated=EVERY,
     beyond_paper=True,
@@ -293,8 +293,8 @@ def as_many_samples_for_four_symbols(run: xr.Dataset) -> Verdict:
     "composition.thm7.M.4_3",
     source="Theorem 7",
     predicted="k^4 N^6 samples with one query each are enough",
-    needs={"run": Later(literal_4_3)},
-    control={"run": Later(literal_4_3.but(samples=144))},
+    needs={"run": BeyondQuick(literal_4_3)},
+    control={"run": BeyondQuick(literal_4_3.but(samples=144))},
     control_is="144 samples",
     restated=EVERY,
     beyond_paper=True,

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 
-from stagewise.lab.claims import claim
-from stagewise.lab.statistics import Verdict, all_of, median_over_seeds, share_of_seeds
+from stagewise.lab.judge.claims import claim
+from stagewise.lab.judge.statistics import Verdict, all_of, median_over_seeds, share_of_seeds
 from stagewise.lazy import xr
 from stagewise.papers.cooccurrence.claims.phase1 import trend
-from stagewise.papers.cooccurrence.recorded import always, at_end, phase, scales_of, setting
+from stagewise.papers.cooccurrence.readings import always, at_end, phase, scales_of, setting
 from stagewise.papers.cooccurrence.studies import experiment, frozen_attention, narrow, wide, widths
 
 

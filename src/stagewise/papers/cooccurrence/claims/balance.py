@@ -5,10 +5,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from stagewise.lab.claims import claim
-from stagewise.lab.statistics import Verdict, all_of, median_over_seeds, share_of_seeds
+from stagewise.lab.judge.claims import claim
+from stagewise.lab.judge.statistics import Verdict, all_of, median_over_seeds, share_of_seeds
 from stagewise.lazy import xr
-from stagewise.papers.cooccurrence.recorded import (
+from stagewise.papers.cooccurrence.readings import (
     always,
     at_end,
     change,

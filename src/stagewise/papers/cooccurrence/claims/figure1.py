@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from stagewise.lab.claims import claim
-from stagewise.lab.statistics import Verdict, all_of, median_over_seeds, share_of_seeds
+from stagewise.lab.judge.claims import claim
+from stagewise.lab.judge.statistics import Verdict, all_of, median_over_seeds, share_of_seeds
 from stagewise.lazy import xr
-from stagewise.papers.cooccurrence.recorded import at_end, at_T1, change, entry, phase, reached
+from stagewise.papers.cooccurrence.readings import at_end, at_T1, change, entry, phase, reached
 from stagewise.papers.cooccurrence.studies import early_losses, experiment, natural_start, small_start
 
 

@@ -5,19 +5,16 @@ from __future__ import annotations
 
 import numpy as np
 
-from stagewise.lab.claims import claim
-from stagewise.lab.statistics import Verdict, all_of, exactly, median_over_seeds
+from stagewise.lab.judge.claims import claim
+from stagewise.lab.judge.statistics import Verdict, all_of, exactly, median_over_seeds
 from stagewise.lazy import xr
 from stagewise.papers.cooccurrence.experiments import FRACTIONS, Descent, FlowToTimes, ThreeForms
-from stagewise.papers.cooccurrence.recorded import setting
+from stagewise.papers.cooccurrence.readings import setting
 from stagewise.papers.cooccurrence.studies import wide
 
 SMALL = ThreeForms()
-CHECKED = (
-    (0, "condition1"),
-    (1, "torch_linear"),
-    (2, "kaiming_normal"),
-)  # seeds and starts at which formulas are checked
+# Seeds and starts at which formulas are checked.
+CHECKED = ((0, "condition1"), (1, "torch_linear"), (2, "kaiming_normal"))
 
 
 def _largest_difference(ours: dict, theirs: dict) -> float:
@@ -36,8 +33,8 @@ def _drawn(seed: int, start: str):
 
     settings = replace(SMALL, initial=start)
     drawn = initial.weights(settings, seed)
-    numbers = initial.data(settings, seed) | {"signs": drawn["signs"]}
-    return drawn, settings.task.training_set(generator(seed, DATA)), numbers
+    constants = initial.data(settings, seed) | {"signs": drawn["signs"]}
+    return drawn, settings.task.training_set(generator(seed, DATA)), constants
 
 
 @claim(
@@ -59,8 +56,8 @@ def gradients_are_as_printed(other: int) -> Verdict:
     worst, velocity = 0.0, jax.jit(weights.velocity)
     for seed, start in CHECKED:
         drawn, sentences, _ = _drawn(seed, start)
-        numbers = _drawn(seed + other, start)[2] | {"signs": drawn["signs"]}
-        worst = max(worst, _largest_difference(appendix_b.flow(drawn, sentences), velocity(drawn, numbers)))
+        constants = _drawn(seed + other, start)[2] | {"signs": drawn["signs"]}
+        worst = max(worst, _largest_difference(appendix_b.flow(drawn, sentences), velocity(drawn, constants)))
     return exactly("largest relative difference", worst, at_most=1e-12)
 
 
@@ -148,11 +145,11 @@ def descent_is_closed_too(second_order: bool) -> Verdict:
 
     from stagewise.papers.cooccurrence import appendix_b, closed, initial
 
-    drawn, sentences, numbers = _drawn(0, "torch_linear")
+    drawn, sentences, constants = _drawn(0, "torch_linear")
     state, rate = initial.inner_products(drawn), 0.05
 
-    def euler(state, numbers, rate):
-        return jax.tree.map(lambda x, v: x + rate * v, state, closed.velocity(state, numbers))
+    def euler(state, constants, rate):
+        return jax.tree.map(lambda x, v: x + rate * v, state, closed.velocity(state, constants))
 
     step = jax.jit(closed.descend if second_order else euler)
     state = {name: jnp.asarray(value) for name, value in state.items()}
@@ -161,7 +158,7 @@ def descent_is_closed_too(second_order: bool) -> Verdict:
         drawn = {
             name: value + rate * moved[name] if name in moved else value for name, value in drawn.items()
         }
-        state = step(state, numbers, rate)
+        state = step(state, constants, rate)
     return exactly(
         "largest relative difference",
         _largest_difference(state, initial.inner_products(drawn)),

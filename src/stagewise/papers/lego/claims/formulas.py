@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 
-from stagewise.lab.claims import claim
-from stagewise.lab.settings import setting
-from stagewise.lab.statistics import Verdict, all_of, exactly, share_of_seeds
+from stagewise.lab.judge.claims import claim
+from stagewise.lab.judge.statistics import Verdict, all_of, exactly, share_of_seeds
+from stagewise.lab.spec.settings import setting
 from stagewise.lazy import xr
 from stagewise.papers.lego.closed import smooth_relu
-from stagewise.papers.lego.recorded import action_of, half_sums, in_order, top_of
+from stagewise.papers.lego.readings import action_of, half_sums, in_order, top_of
 from stagewise.papers.lego.studies.theory import cyclic, identities
 from stagewise.papers.lego.tensor_power import hitting_time, loser, race
 

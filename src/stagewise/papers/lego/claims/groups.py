@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from stagewise.lab.claims import claim
-from stagewise.lab.statistics import Verdict, all_of, exactly
+from stagewise.lab.judge.claims import claim
+from stagewise.lab.judge.statistics import Verdict, all_of, exactly
 from stagewise.papers.lego.closed import ideal_features, outputs
 from stagewise.tasks.groups import Action, fibres, group
 
@@ -130,11 +130,11 @@ def distractors_answer_alike(same_image: bool) -> Verdict:
     for name in ("C6", "S4", "S5"):
         table = Action(name).maps()
         features, (actions, values) = ideal_features(table, 10.0), table.shape
-        numbers = {"rho": 0.5, "q": 4.0, "top": 10.0}
+        constants = {"rho": 0.5, "q": 4.0, "top": 10.0}
         shares[name] = float(np.mean(table[:, None, :] == table[None, :, :]))
         for y in range(values):
             seen = (features[..., :actions] + features[..., actions + y][..., None]) / 2  # [j, neuron, read]
-            found = outputs(np.moveaxis(seen, -1, 0), numbers)  # [read, j]
+            found = outputs(np.moveaxis(seen, -1, 0), constants)  # [read, j]
             same = table[:, y][:, None] == table[:, y][None, :]  # [true, read]
             right.append(
                 (found.argmax(1)[None, :] == table[:, y][:, None])[same if same_image else ~same].mean()

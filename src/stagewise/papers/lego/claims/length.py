@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from stagewise.lab.claims import claim
-from stagewise.lab.settings import setting
-from stagewise.lab.statistics import (
+from stagewise.lab.judge.claims import claim
+from stagewise.lab.judge.statistics import (
     INCONCLUSIVE,
     Verdict,
     all_of,
@@ -15,11 +14,12 @@ from stagewise.lab.statistics import (
     share_of_seeds,
     slope,
 )
-from stagewise.lab.study import Later
+from stagewise.lab.spec.settings import setting
+from stagewise.lab.spec.study import BeyondQuick
 from stagewise.lazy import xr
 from stagewise.papers.lego.claims.stage2 import each
 from stagewise.papers.lego.closed import SCORES, concentration, follow, ideal_features, scales
-from stagewise.papers.lego.recorded import action_of, at_loss, at_time, half_way, least_loss
+from stagewise.papers.lego.readings import action_of, at_loss, at_time, half_way, least_loss
 from stagewise.papers.lego.studies.theory import (
     clips,
     cyclic_sizes,
@@ -91,7 +91,7 @@ def cyclic_attention_concentrates_with_d(runs: xr.Dataset, high: xr.Dataset) -> 
     "lego.thm41.learned",
     source="Theorem 4.1, equation 8",
     predicted="the same with the features that stage 1 leaves",
-    needs={"runs": Later(learned_sizes), "turned": 1.0},
+    needs={"runs": BeyondQuick(learned_sizes), "turned": 1.0},
     control={"turned": -1.0},
     control_is="sizes in reverse order",
     note=(
@@ -119,16 +119,16 @@ def reach(runs: xr.Dataset, share: float = 0.9, longest: int = 256) -> tuple[np.
     lengths, lacks = [], []
     table, q = action_of(runs).maps(), setting(runs, "q")
     for d, run in each(runs):
-        numbers = scales(d, setting(runs, "clip"), setting(runs, "rho"), q)
+        constants = scales(d, setting(runs, "clip"), setting(runs, "rho"), q)
         scores = {name: at_loss(run, name, 1.1 * least_loss(run, d))[0] for name in SCORES}
         length, last = 1, 1.0
         while length < longest:
             tried = follow(
-                ideal_features(table, numbers["top"]),
+                ideal_features(table, constants["top"]),
                 table,
                 scores,
                 2 * length,
-                numbers,
+                constants,
                 np.random.default_rng(0),
                 count=128,
             )
@@ -351,7 +351,7 @@ def every_stage_solves_twice_its_length(run: xr.Dataset, times: int) -> Verdict:
     "lego.thm51.lim",
     source="Theorem 1.2",
     predicted="but not arbitrarily longer: a constant factor",
-    needs={"run": recursion, "sizes": Later(recursion_sizes), "times": 16},
+    needs={"run": recursion, "sizes": BeyondQuick(recursion_sizes), "times": 16},
     control={"times": 1},
     control_is="the length itself",
 )

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from stagewise.lab.claims import claim
-from stagewise.lab.settings import setting
-from stagewise.lab.statistics import (
+from stagewise.lab.judge.claims import claim
+from stagewise.lab.judge.statistics import (
     HOLDS,
     INCONCLUSIVE,
     Verdict,
@@ -15,10 +14,11 @@ from stagewise.lab.statistics import (
     share_of_seeds,
     slope,
 )
-from stagewise.lab.study import Later
+from stagewise.lab.spec.settings import setting
+from stagewise.lab.spec.study import BeyondQuick
 from stagewise.lazy import xr
 from stagewise.papers.lego.closed import balance, least_loss
-from stagewise.papers.lego.recorded import action_of, arrivals, by_role, half_sums, in_order, top_of, winners
+from stagewise.papers.lego.readings import action_of, arrivals, by_role, half_sums, in_order, top_of, winners
 from stagewise.papers.lego.studies.theory import (
     copied_sizes,
     copying,
@@ -321,8 +321,8 @@ def confounders_rise_and_cancel(cyclic: xr.Dataset, symmetric: xr.Dataset) -> Ve
     "lego.c2",
     source="Section 6.3",
     predicted="C2, where the chain is a parity, is a special case: the same verdicts",
-    needs={"run": Later(two_values)},
-    control={"run": Later(two_values.but(q=4))},
+    needs={"run": BeyondQuick(two_values)},
+    control={"run": BeyondQuick(two_values.but(q=4))},
     control_is=BLUNT,
 )
 def parity_is_a_special_case(run: xr.Dataset) -> Verdict:
@@ -341,8 +341,8 @@ def parity_is_a_special_case(run: xr.Dataset) -> Verdict:
     "lego.embed",
     source="Definition 3.2",
     predicted="an embedding that is well-conditioned but not orthonormal gives the same",
-    needs={"run": Later(skewed)},
-    control={"run": Later(blunt)},
+    needs={"run": BeyondQuick(skewed)},
+    control={"run": BeyondQuick(blunt)},
     control_is=BLUNT,
     note="The Gram matrix has condition number 2; features are V = W M and move by the gradient turned with "
     "it. Half of a feature then rises with its neighbour, "
@@ -377,7 +377,7 @@ def embeddings_need_not_be_orthonormal(run: xr.Dataset) -> Verdict:
     "lego.s1.retrieve",
     source="Section 6.1.1, Lemmas A.3 to A.12",
     predicted="slot 4 learns to copy: its diagonal grows, everything else stays small",
-    needs={"run": Later(copying), "record": -1},
+    needs={"run": BeyondQuick(copying), "record": -1},
     control={"record": 0},
     control_is="the start",
 )
@@ -408,7 +408,7 @@ def variables_are_copied(run: xr.Dataset, record: int) -> Verdict:
     "lego.s1.phi4",
     source="Lemmas A.5 and A.12",
     predicted="the active diagonal of slot 4 adds up to Theta(log d)",
-    needs={"runs": Later(copied_sizes), "record": -1},
+    needs={"runs": BeyondQuick(copied_sizes), "record": -1},
     control={"record": 0},
     control_is="the start",
     note="A fit over three or four sizes, 11 to 45 tokens: the range of log d is short.",

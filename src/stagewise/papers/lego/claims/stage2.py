@@ -6,12 +6,12 @@ from functools import cache
 
 import numpy as np
 
-from stagewise.lab.claims import claim
-from stagewise.lab.settings import setting
-from stagewise.lab.statistics import UNTESTED, Verdict, all_of, exactly, slope
+from stagewise.lab.judge.claims import claim
+from stagewise.lab.judge.statistics import UNTESTED, Verdict, all_of, exactly, slope
+from stagewise.lab.spec.settings import setting
 from stagewise.lazy import xr
 from stagewise.papers.lego.closed import SCORES, chains, ideal_features, scales, seen_by_neurons
-from stagewise.papers.lego.recorded import at_loss, at_time, least_loss
+from stagewise.papers.lego.readings import at_loss, at_time, least_loss
 from stagewise.papers.lego.studies.theory import (
     cyclic_sizes,
     few_variables,
@@ -359,12 +359,12 @@ def lean_velocities() -> tuple[list[tuple[int, float]], float]:
 
     found, lean, total = [], 0.2, 2 / 0.1
     for name, steps in (("C6", ((2, 1), (2, 2))), ("S4", ((2, 2),))):
-        table, numbers = (
+        table, constants = (
             Action(name).maps(),
             scales(1024.0, 6.0, 2.0, 20) | {"clip_width": 0.05, "variables": 200.0},
         )
-        numbers |= lane(
-            table, ideal_features(table, numbers["top"]), steps, 4000, np.random.default_rng(0), firsts=1
+        constants |= lane(
+            table, ideal_features(table, constants["top"]), steps, 4000, np.random.default_rng(0), firsts=1
         )
         velocity_of = jax.jit(TwoSteps(len(steps), table.shape[1]).velocity)
         for side in (1, -1):
@@ -379,9 +379,9 @@ def lean_velocities() -> tuple[list[tuple[int, float]], float]:
                     ),
                 )
             )
-            velocity = velocity_of(scores, numbers, None)
+            velocity = velocity_of(scores, constants, None)
             found.append((side, float(velocity["predicate"] - velocity["answer"])))
-    return found, float(np.log1p(1023 * np.exp(-numbers["top"])))
+    return found, float(np.log1p(1023 * np.exp(-constants["top"])))
 
 
 @claim(

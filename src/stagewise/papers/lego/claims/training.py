@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 
-from stagewise.lab.claims import claim
-from stagewise.lab.statistics import Verdict, all_of, exactly, median_over_seeds, share_of_seeds, slope
-from stagewise.lab.study import Later
+from stagewise.lab.judge.claims import claim
+from stagewise.lab.judge.statistics import Verdict, all_of, exactly, median_over_seeds, share_of_seeds, slope
+from stagewise.lab.spec.study import BeyondQuick
 from stagewise.lazy import xr
-from stagewise.papers.lego.recorded import at_end_of, half_length, trend
+from stagewise.papers.lego.readings import at_end_of, half_length, trend
 from stagewise.papers.lego.studies.training import (
     cyclic,
     encodings,
@@ -29,7 +29,7 @@ def curve(run: xr.Dataset, number: int) -> xr.DataArray:
     "lego.fig1a",
     source="Figure 1a",
     predicted="trained at 5: C6 nearly perfect up to 160, S5 only a constant factor",
-    needs={"cyclic": Later(cyclic), "symmetric": Later(symmetric), "exchanged": False},
+    needs={"cyclic": BeyondQuick(cyclic), "symmetric": BeyondQuick(symmetric), "exchanged": False},
     control={"exchanged": True},
     control_is="the two groups exchanged",
     note="Chain accuracy: every variable and every value of the chain right in a greedy rollout. Width, "
@@ -65,8 +65,8 @@ def cyclic_reaches_further(cyclic: xr.Dataset, symmetric: xr.Dataset, exchanged:
     "lego.fig1b",
     source="Figure 1b, Theorem 1.3",
     predicted="self-training at 10, 20, 40 pushes S5's curve right each time, at last up to 160",
-    needs={"own": Later(recursive), "stayed": Later(stayed)},
-    control={"own": Later(stayed)},
+    needs={"own": BeyondQuick(recursive), "stayed": BeyondQuick(stayed)},
+    control={"own": BeyondQuick(stayed)},
     control_is="as many steps at length 5 with true answers",
     note=(
         "From 4000 steps at length 5 at preset standard, after which S5 has room to grow. Half lengths are "
@@ -102,7 +102,7 @@ def self_training_extends_the_length(own: xr.Dataset, stayed: xr.Dataset) -> Ver
     "lego.thm11.NC1",
     source="Theorem 1.1",
     predicted="one layer learns a problem beyond TC0",
-    needs={"run": Later(recursive), "number": 3},
+    needs={"run": BeyondQuick(recursive), "number": 3},
     control={"number": 0},
     control_is="before self-training",
     note=(
@@ -150,8 +150,8 @@ def two_bands(run: xr.Dataset) -> Verdict:
     "lego.fig2.symmetric",
     source="Figure 2b",
     predicted="the same for S5",
-    needs={"run": Later(symmetric)},
-    control={"run": Later(symmetric.but(steps=1))},
+    needs={"run": BeyondQuick(symmetric)},
+    control={"run": BeyondQuick(symmetric.but(steps=1))},
     control_is="one step of training",
 )
 def two_bands_for_s5(run: xr.Dataset) -> Verdict:
@@ -195,8 +195,8 @@ def attention_follows_the_variables(run: xr.Dataset, moved: bool) -> Verdict:
     "lego.fig6",
     source="Figure 6",
     predicted="attention on the predicate decays along the chain for S5, and is flat for C6",
-    needs={"cyclic": Later(cyclic), "symmetric": Later(symmetric)},
-    control={"symmetric": Later(cyclic)},
+    needs={"cyclic": BeyondQuick(cyclic), "symmetric": BeyondQuick(symmetric)},
+    control={"symmetric": BeyondQuick(cyclic)},
     control_is="C6 in both places",
 )
 def predicate_attention_decays_for_s5(cyclic: xr.Dataset, symmetric: xr.Dataset) -> Verdict:
@@ -227,8 +227,8 @@ def predicate_attention_decays_for_s5(cyclic: xr.Dataset, symmetric: xr.Dataset)
     "lego.fig7",
     source="Figure 7",
     predicted="attention on the answer is stable for S5 and sensitive to the place for C6",
-    needs={"cyclic": Later(cyclic), "symmetric": Later(symmetric)},
-    control={"symmetric": Later(cyclic)},
+    needs={"cyclic": BeyondQuick(cyclic), "symmetric": BeyondQuick(symmetric)},
+    control={"symmetric": BeyondQuick(cyclic)},
     control_is="C6 in both places",
 )
 def answer_attention_varies_for_c6(cyclic: xr.Dataset, symmetric: xr.Dataset) -> Verdict:
@@ -253,8 +253,8 @@ def answer_attention_varies_for_c6(cyclic: xr.Dataset, symmetric: xr.Dataset) ->
     "lego.dilution",
     source="Figures 6 and 7",
     predicted="attention on both clauses is lower at length 20 than at 10, for both groups",
-    needs={"cyclic": Later(cyclic), "symmetric": Later(symmetric)},
-    control={"cyclic": Later(cyclic.but(steps=1)), "symmetric": Later(symmetric.but(steps=1))},
+    needs={"cyclic": BeyondQuick(cyclic), "symmetric": BeyondQuick(symmetric)},
+    control={"cyclic": BeyondQuick(cyclic.but(steps=1)), "symmetric": BeyondQuick(symmetric.but(steps=1))},
     control_is=(
         "one step of training, after which attention is uniform and dilutes in proportion to the length"
     ),
@@ -315,7 +315,7 @@ def variables_are_easier_than_values(run: xr.Dataset, exchanged: bool) -> Verdic
     "lego.slot4.symmetric",
     source="Section 6.1.3",
     predicted="the same for S5",
-    needs={"run": Later(symmetric), "exchanged": False},
+    needs={"run": BeyondQuick(symmetric), "exchanged": False},
     control={"exchanged": True},
     control_is="variables and values exchanged",
 )
@@ -332,7 +332,7 @@ def variables_are_easier_for_s5(run: xr.Dataset, exchanged: bool) -> Verdict:
     predicted=(
         "S5's reach is limited by attention on predicates: raising it helps, raising that on answers does not"
     ),
-    needs={"run": Later(recursive), "exchanged": False},
+    needs={"run": BeyondQuick(recursive), "exchanged": False},
     control={"exchanged": True},
     control_is="predicates and answers exchanged",
     note=(
@@ -363,7 +363,7 @@ def predicates_limit_the_length(run: xr.Dataset, exchanged: bool) -> Verdict:
     "lego.nope",
     source="Section 8",
     predicted="position encodings hinder length generalisation",
-    needs={"runs": Later(encodings), "exchanged": False},
+    needs={"runs": BeyondQuick(encodings), "exchanged": False},
     control={"exchanged": True},
     control_is="with and without exchanged",
     note=(
@@ -393,7 +393,7 @@ def positions_hinder(runs: xr.Dataset, exchanged: bool) -> Verdict:
     "lego.stabiliser",
     source="beyond the paper",
     predicted="the larger the stabiliser, the shorter the reach, at the same training",
-    needs={"runs": Later(stabilisers), "shuffled": False},
+    needs={"runs": BeyondQuick(stabilisers), "shuffled": False},
     control={"shuffled": True},
     control_is="stabilisers in another order",
     beyond_paper=True,

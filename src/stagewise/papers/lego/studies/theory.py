@@ -3,7 +3,7 @@ preset."""
 
 from __future__ import annotations
 
-from stagewise.lab.study import Study
+from stagewise.lab.spec.study import Study
 from stagewise.papers.lego.experiments import Identities, OneStep, Recursion, Retrieval, TwoSteps
 
 identities = Identities.plan()

@@ -7,11 +7,11 @@ import math
 
 import numpy as np
 
-from stagewise.lab.claims import claim
-from stagewise.lab.statistics import Verdict, all_of, exactly, median_over_seeds, share_of_seeds
+from stagewise.lab.judge.claims import claim
+from stagewise.lab.judge.statistics import Verdict, all_of, exactly, median_over_seeds, share_of_seeds
 from stagewise.lazy import xr
 from stagewise.papers.mixture.experiments import JointTraining
-from stagewise.papers.mixture.recorded import SIGNS, attention, onset, score, time_to_learn
+from stagewise.papers.mixture.readings import SIGNS, attention, onset, score, time_to_learn
 from stagewise.papers.mixture.studies import gaussian_neurons
 from stagewise.probes.crossing import first_above
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 
-from stagewise.lab.claims import Claim, claim
-from stagewise.lab.statistics import Verdict, all_of, exactly, median_over_seeds, share_of_seeds, slope
+from stagewise.lab.judge.claims import Claim, claim
+from stagewise.lab.judge.statistics import Verdict, all_of, exactly, median_over_seeds, share_of_seeds, slope
 from stagewise.lazy import xr
 from stagewise.papers.mixture.experiments import JointTraining, ManyGroups
-from stagewise.papers.mixture.recorded import learned, time_to_learn
+from stagewise.papers.mixture.readings import learned, time_to_learn
 from stagewise.papers.mixture.studies import groups, lengths
 from stagewise.probes.crossing import first_above
 from stagewise.tasks.mixture import Mixture

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 
-from stagewise.lab.claims import claim
-from stagewise.lab.statistics import Verdict, all_of, exactly, median_over_seeds
+from stagewise.lab.judge.claims import claim
+from stagewise.lab.judge.statistics import Verdict, all_of, exactly, median_over_seeds
 from stagewise.lazy import xr
 from stagewise.papers.mixture.experiments import ThreeStages
 from stagewise.papers.mixture.features import signed_features
-from stagewise.papers.mixture.recorded import TWO_GROUPS, at_end_of, duration, during, respond, velocity
+from stagewise.papers.mixture.readings import TWO_GROUPS, at_end_of, duration, during, respond, velocity
 from stagewise.papers.mixture.studies import scales_in_stages, widths_in_stages
 
 LIMIT = ThreeStages.plan(width="infinite")

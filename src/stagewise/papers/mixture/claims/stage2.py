@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 
-from stagewise.lab.claims import claim
-from stagewise.lab.statistics import Verdict, all_of, exactly, median_over_seeds, slope
+from stagewise.lab.judge.claims import claim
+from stagewise.lab.judge.statistics import Verdict, all_of, exactly, median_over_seeds, slope
 from stagewise.lazy import xr
 from stagewise.papers.mixture.experiments import JointTraining, ThreeStages
 from stagewise.papers.mixture.features import margins
-from stagewise.papers.mixture.recorded import (
+from stagewise.papers.mixture.readings import (
     SIGNS,
     TWO_GROUPS,
     at_end_of,

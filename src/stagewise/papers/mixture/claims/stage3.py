@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 
-from stagewise.lab.claims import claim
-from stagewise.lab.statistics import Verdict, all_of, exactly
+from stagewise.lab.judge.claims import claim
+from stagewise.lab.judge.statistics import Verdict, all_of, exactly
 from stagewise.lazy import xr
 from stagewise.papers.mixture.appendix_b import respond as respond_with
 from stagewise.papers.mixture.experiments import ThreeStages
-from stagewise.papers.mixture.recorded import TWO_GROUPS, at_end_of, during, respond, setting, velocity
+from stagewise.papers.mixture.readings import TWO_GROUPS, at_end_of, during, respond, setting, velocity
 
 LIMIT = ThreeStages.plan(width="infinite", target_loss=0.001)
 WITHOUT_STAGE_2 = ThreeStages.plan(width="infinite", target_loss=0.001, score_at_T2=1e-9)

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 
-from stagewise.lab.claims import claim
-from stagewise.lab.statistics import Verdict, all_of, exactly, median_over_seeds, share_of_seeds, slope
+from stagewise.lab.judge.claims import claim
+from stagewise.lab.judge.statistics import Verdict, all_of, exactly, median_over_seeds, share_of_seeds, slope
 from stagewise.lazy import xr
 from stagewise.papers.mixture.experiments import JointTraining, ThreeStages, ThreeStagesByDescent
-from stagewise.papers.mixture.recorded import (
+from stagewise.papers.mixture.readings import (
     ONSET,
     STATE,
     at_end_of,

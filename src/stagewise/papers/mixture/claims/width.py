@@ -5,11 +5,11 @@ from __future__ import annotations
 
 import numpy as np
 
-from stagewise.lab.claims import claim
-from stagewise.lab.statistics import Verdict, all_of, exactly, share_of_seeds, slope
+from stagewise.lab.judge.claims import claim
+from stagewise.lab.judge.statistics import Verdict, all_of, exactly, share_of_seeds, slope
 from stagewise.lazy import xr
 from stagewise.papers.mixture.experiments import JointTraining
-from stagewise.papers.mixture.recorded import learned, score_error, setting, time_to_learn
+from stagewise.papers.mixture.readings import learned, score_error, setting, time_to_learn
 from stagewise.papers.mixture.studies import biases, rates, scales, scales_at_infinite_width, widths
 
 

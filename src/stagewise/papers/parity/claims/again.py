@@ -4,13 +4,20 @@ from __future__ import annotations
 
 import numpy as np
 
-from stagewise.lab.claims import claim
-from stagewise.lab.settings import setting
-from stagewise.lab.statistics import INCONCLUSIVE, Verdict, all_of, exactly, median_over_seeds, share_of_seeds
-from stagewise.lab.study import Later
+from stagewise.lab.judge.claims import claim
+from stagewise.lab.judge.statistics import (
+    INCONCLUSIVE,
+    Verdict,
+    all_of,
+    exactly,
+    median_over_seeds,
+    share_of_seeds,
+)
+from stagewise.lab.spec.settings import setting
+from stagewise.lab.spec.study import BeyondQuick
 from stagewise.lazy import xr
 from stagewise.papers.parity.claims.attention import first_layer
-from stagewise.papers.parity.recorded import learned_within, not_learned_within, samples_needed, solved
+from stagewise.papers.parity.readings import learned_within, not_learned_within, samples_needed, solved
 from stagewise.papers.parity.studies.training import (
     again_chain,
     again_deep,
@@ -34,8 +41,8 @@ def epochs(run: xr.Dataset, training_set: float) -> xr.DataArray:
         "n = 20, k = 6 is learned from 10^4 inputs within 1000 passes in nearly every shape, heads "
         "help more than layers"
     ),
-    needs={"runs": Later(again_grid)},
-    control={"runs": Later(again_grid.but(training_set=0, samples=1_000_000))},
+    needs={"runs": BeyondQuick(again_grid)},
+    control={"runs": BeyondQuick(again_grid.but(training_set=0, samples=1_000_000))},
     control_is="fresh data",
     note="One layer at preset standard: two layers take 30 minutes a run. So `14 of 16 shapes` and `heads "
     "rather than layers` are for preset paper, and "
@@ -77,7 +84,7 @@ def repetition_learns_what_fresh_data_does_not(runs: xr.Dataset) -> Verdict:
     "parity.fig4.chain",
     source="Figure 4, caption",
     predicted="with a chain of thought about 5 passes over 10^4 inputs are enough",
-    needs={"runs": Later(again_chain), "most": 10.0},
+    needs={"runs": BeyondQuick(again_chain), "most": 10.0},
     control={"most": 0.5},
     control_is="half a pass",
 )
@@ -95,8 +102,8 @@ def a_chain_of_thought_needs_few_passes(runs: xr.Dataset, most: float) -> Verdic
         "n = 20, k = 12 is not learned without a chain of thought; with one, 6 passes over 10^4 inputs "
         "are enough"
     ),
-    needs={"hidden": Later(twelve), "chained": Later(again_chain), "k": 12},
-    control={"hidden": Later(again_chain)},
+    needs={"hidden": BeyondQuick(twelve), "chained": BeyondQuick(again_chain), "k": 12},
+    control={"hidden": BeyondQuick(again_chain)},
     control_is="a chain of thought in both arms",
     note=(
         "One layer, one and four heads, 10^6 visits at preset standard; the paper's grid of shapes and 10^7 "
@@ -173,7 +180,7 @@ NOTE = (
     "parity.fig5a",
     source="Figure 5, top",
     predicted="with 5 10^4 inputs the answers become right after a plateau during which entropy falls",
-    needs={"runs": Later(set_sizes), "size": 50_000},
+    needs={"runs": BeyondQuick(set_sizes), "size": 50_000},
     control={"size": 1_000_000},
     control_is="10^6 inputs",
     note=NOTE,
@@ -192,7 +199,7 @@ def small_sets_are_learned_and_attention_sharpens(runs: xr.Dataset, size: int) -
     "parity.fig5b",
     source="Figure 5, bottom",
     predicted="with 10^6 inputs nothing is learned and entropy stays high",
-    needs={"runs": Later(set_sizes), "size": 1_000_000},
+    needs={"runs": BeyondQuick(set_sizes), "size": 1_000_000},
     control={"size": 10_000},
     control_is="10^4 inputs",
     note=NOTE,
@@ -210,8 +217,8 @@ def large_sets_are_not_learned(runs: xr.Dataset, size: int) -> Verdict:
     "parity.fig11",
     source="Figure 11",
     predicted="as Figure 5 for two layers of three heads",
-    needs={"runs": Later(again_deep)},
-    control={"runs": Later(again_deep.but(samples=50_000, **{"task.secret_size": 1}))},
+    needs={"runs": BeyondQuick(again_deep)},
+    control={"runs": BeyondQuick(again_deep.but(samples=50_000, **{"task.secret_size": 1}))},
     control_is="one secret bit, which both sets teach",
     note="Preset standard affords 10^5 visits of 10^7.",
 )
@@ -230,8 +237,8 @@ def deeper_models_do_the_same(runs: xr.Dataset) -> Verdict:
     "parity.fig10",
     source="Figure 10",
     predicted="small training sets succeed and large ones fail within the same number of steps",
-    needs={"runs": Later(set_sizes), "fresh": Later(fresh_six)},
-    control={"runs": Later(set_sizes.but(samples=100_000, **{"task.secret_size": 1}))},
+    needs={"runs": BeyondQuick(set_sizes), "fresh": BeyondQuick(fresh_six)},
+    control={"runs": BeyondQuick(set_sizes.but(samples=100_000, **{"task.secret_size": 1}))},
     control_is="one secret bit, which every set teaches",
     note=NOTE,
 )
@@ -271,8 +278,8 @@ def small_sets_succeed_where_large_ones_fail(runs: xr.Dataset, fresh: xr.Dataset
     "parity.fig10.easier",
     source="Figure 10, for k = 4",
     predicted="the same",
-    needs={"runs": Later(easier_sets)},
-    control={"runs": Later(easier_sets.but(samples=100_000, **{"task.secret_size": 1}))},
+    needs={"runs": BeyondQuick(easier_sets)},
+    control={"runs": BeyondQuick(easier_sets.but(samples=100_000, **{"task.secret_size": 1}))},
     control_is="one secret bit",
     beyond_paper=True,
     note=(

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from stagewise.lab.claims import claim
-from stagewise.lab.settings import setting
-from stagewise.lab.statistics import (
+from stagewise.lab.judge.claims import claim
+from stagewise.lab.judge.statistics import (
     INCONCLUSIVE,
     UNTESTED,
     Verdict,
@@ -14,9 +13,10 @@ from stagewise.lab.statistics import (
     median_over_seeds,
     share_of_seeds,
 )
-from stagewise.lab.study import Later
+from stagewise.lab.spec.settings import setting
+from stagewise.lab.spec.study import BeyondQuick
 from stagewise.lazy import xr
-from stagewise.papers.parity.recorded import first_reaching, half_fallen, learned_within, rank_correlation
+from stagewise.papers.parity.readings import first_reaching, half_fallen, learned_within, rank_correlation
 from stagewise.papers.parity.studies.training import (
     chained_curves,
     one_hot,
@@ -115,8 +115,8 @@ def looks_where_it_should(run: xr.Dataset) -> Verdict:
     "parity.fig3b",
     source="Figure 3b",
     predicted="the i-th step of the chain of thought attends to S[i]: attention is one-hot",
-    needs={"run": Later(one_hot)},
-    control={"run": Later(one_hot.but(samples=1_280))},
+    needs={"run": BeyondQuick(one_hot)},
+    control={"run": BeyondQuick(one_hot.but(samples=1_280))},
     control_is="twenty steps of training or fewer",
     note=(
         "The paper's width (720). n = 40, k = 20 at preset paper; n = 20, k = 8, batches of 128 and 240 "
@@ -165,8 +165,8 @@ def narrow_models_attend_too(run: xr.Dataset) -> Verdict:
         "of two layers with two heads the first is sparse and finds every secret bit, the second is "
         "near uniform"
     ),
-    needs={"run": Later(two_layers)},
-    control={"run": Later(two_layers.but(samples=2_560))},
+    needs={"run": BeyondQuick(two_layers)},
+    control={"run": BeyondQuick(two_layers.but(samples=2_560))},
     control_is="twenty steps of training",
 )
 def the_first_layer_finds_the_secret(run: xr.Dataset) -> Verdict:
@@ -220,8 +220,8 @@ def sparse_attention_means_right_answers(run: xr.Dataset, answers_at: int) -> Ve
     "parity.finetune",
     source="Section 4.3, second point",
     predicted="training on reasoning makes attention sparser than before",
-    needs={"run": Later(reasoning)},
-    control={"run": Later(only_answers)},
+    needs={"run": BeyondQuick(reasoning)},
+    control={"run": BeyondQuick(only_answers)},
     control_is="training goes on with answers alone",
     note="A proxy: first parity with the answer alone, then with chains of thought; entropies before and "
     "after on the very same texts, so that "

@@ -6,11 +6,11 @@ from math import floor, log2
 
 import numpy as np
 
-from stagewise.lab.claims import claim
-from stagewise.lab.settings import setting
-from stagewise.lab.statistics import Verdict, all_of, exactly, median_over_seeds, share_of_seeds, slope
+from stagewise.lab.judge.claims import claim
+from stagewise.lab.judge.statistics import Verdict, all_of, exactly, median_over_seeds, share_of_seeds, slope
+from stagewise.lab.spec.settings import setting
 from stagewise.lazy import xr
-from stagewise.papers.parity.recorded import fewest_bits
+from stagewise.papers.parity.readings import fewest_bits
 from stagewise.papers.parity.studies.theory import construction, dimensions, secret_sizes
 
 SIZES = {"n10": (10, 3), "n30": (30, 4), "n30_more": (30, 8), "n60": (60, 12)}

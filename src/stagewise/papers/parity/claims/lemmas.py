@@ -5,9 +5,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from stagewise.lab.claims import claim
-from stagewise.lab.settings import setting
-from stagewise.lab.statistics import Verdict, all_of, exactly, median_over_seeds, share_of_seeds
+from stagewise.lab.judge.claims import claim
+from stagewise.lab.judge.statistics import Verdict, all_of, exactly, median_over_seeds, share_of_seeds
+from stagewise.lab.spec.settings import setting
 from stagewise.lazy import xr
 from stagewise.papers.parity.asymptotics import first_sizes
 from stagewise.papers.parity.enumerated import correlations
@@ -293,9 +293,10 @@ def scores_single_out_the_secret(run: xr.Dataset, step: int, from_answer: int) -
     Threshold: in more than 0.6 of the seeds, because the lemma says with high probability and eight seeds
     cannot say more."""
     found = run.isel(record=step).sel(answer=slice(from_answer, None))
+    # Eta0 eta1/(128 m i^2).
     unit = (
         setting(run, "signal") * (setting(run, "task.bits") / (setting(run, "task.bits") + found.answer)) ** 2
-    )  # eta0 eta1/(128 m i^2)
+    )
     on, off = (found.on_score / (unit / 2)).min("answer"), (found.off_score / (unit / 4)).max("answer")
     return share_of_seeds("share of seeds", (on >= 1) & (off <= 1), more_than=MOST).also(
         smallest_on_over_bound=float(on.min()), largest_off_over_bound=float(off.max())

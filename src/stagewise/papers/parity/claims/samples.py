@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from stagewise.lab.claims import claim
-from stagewise.lab.settings import setting
-from stagewise.lab.statistics import (
+from stagewise.lab.judge.claims import claim
+from stagewise.lab.judge.statistics import (
     INCONCLUSIVE,
     Verdict,
     all_of,
@@ -15,9 +14,10 @@ from stagewise.lab.statistics import (
     share_of_seeds,
     slope,
 )
-from stagewise.lab.study import Later
+from stagewise.lab.spec.settings import setting
+from stagewise.lab.spec.study import BeyondQuick
 from stagewise.lazy import xr
-from stagewise.papers.parity.recorded import (
+from stagewise.papers.parity.readings import (
     at_best_rate,
     not_learned_within,
     samples_needed,
@@ -83,7 +83,7 @@ def _misfit(k: np.ndarray, samples: np.ndarray, law: str) -> float:
     "parity.fig1a",
     source="Figures 1a and 2c",
     predicted="exponential growth with k without a chain of thought, at most mild with one",
-    needs={"runs": Later(grid), "mixed_up": False},
+    needs={"runs": BeyondQuick(grid), "mixed_up": False},
     control={"mixed_up": True},
     control_is="the two arms exchanged",
     note="Two layers of two heads, k up to 3 at preset standard (16 bits, width 64), four of four, k up to 4 "
@@ -134,7 +134,7 @@ def one_head_needs_exponentially_many_without(runs: xr.Dataset, mixed_up: bool) 
     "parity.fig2b.beyond",
     source="Figure 2b",
     predicted="without a chain of thought k = 4 is beyond the budget of 10^7 samples",
-    needs={"runs": Later(growth), "k": 4},
+    needs={"runs": BeyondQuick(growth), "k": 4},
     control={"k": 1},
     control_is="one secret bit",
 )
@@ -151,7 +151,7 @@ def four_bits_are_beyond_the_budget(runs: xr.Dataset, k: int) -> Verdict:
     "parity.fig2a",
     source="Figure 2a",
     predicted="a chain of thought needs fewer samples in every cell of layers, heads and k",
-    needs={"runs": Later(grid), "mixed_up": False},
+    needs={"runs": BeyondQuick(grid), "mixed_up": False},
     control={"mixed_up": True},
     control_is="the two arms exchanged",
     note=(
@@ -179,7 +179,7 @@ def a_chain_of_thought_wins_in_every_cell(runs: xr.Dataset, mixed_up: bool) -> V
     "parity.fig3a",
     source="Figure 3a",
     predicted="with a chain of thought samples grow about linearly in k",
-    needs={"runs": Later(chain_lengths), "reversed_sizes": False},
+    needs={"runs": BeyondQuick(chain_lengths), "reversed_sizes": False},
     control={"reversed_sizes": True},
     control_is="the sizes of secrets in reverse order",
 )
@@ -206,8 +206,8 @@ def samples_grow_linearly_with_the_chain(runs: xr.Dataset, reversed_sizes: bool)
     "parity.fig3.nocot",
     source="Section 4.1",
     predicted="one layer and one head without a chain of thought exceed the budget for k >= 4, n = 100",
-    needs={"run": Later(many_bits)},
-    control={"run": Later(many_bits.but(**{"task.secret_size": 1}))},
+    needs={"run": BeyondQuick(many_bits)},
+    control={"run": BeyondQuick(many_bits.but(**{"task.secret_size": 1}))},
     control_is="one secret bit",
     note=(
         "A budget of 1 million samples at width 64 at preset standard, 10 million at width 720 at preset "
@@ -230,8 +230,8 @@ def four_of_many_bits_are_out_of_reach(run: xr.Dataset) -> Verdict:
     "parity.onepass6",
     source="Section 4.2",
     predicted="n = 20, k = 6 on fresh data fails within 10^7 samples",
-    needs={"run": Later(fresh_six)},
-    control={"run": Later(fresh_six.but(samples=100_000, **{"task.secret_size": 1}))},
+    needs={"run": BeyondQuick(fresh_six)},
+    control={"run": BeyondQuick(fresh_six.but(samples=100_000, **{"task.secret_size": 1}))},
     control_is="one secret bit",
 )
 def six_bits_are_not_learned_from_fresh_data(run: xr.Dataset) -> Verdict:
@@ -271,8 +271,8 @@ def the_order_of_the_secret_does_not_matter(ascending: xr.Dataset, shuffled: xr.
     "parity.fig9.chain",
     source="Figure 9, Appendix C.2",
     predicted="with a chain of thought n = 20, k = 12 is learned from about 6 10^4 fresh samples",
-    needs={"run": Later(twelve_chained)},
-    control={"run": Later(twelve_chained.but(answers=0, **{"task.chain_of_thought": False}))},
+    needs={"run": BeyondQuick(twelve_chained)},
+    control={"run": BeyondQuick(twelve_chained.but(answers=0, **{"task.chain_of_thought": False}))},
     control_is="no chain of thought",
 )
 def twelve_bits_are_learned_with_a_chain(run: xr.Dataset) -> Verdict:

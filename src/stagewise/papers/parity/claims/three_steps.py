@@ -6,9 +6,8 @@ from math import floor, log2
 
 import numpy as np
 
-from stagewise.lab.claims import claim
-from stagewise.lab.settings import setting
-from stagewise.lab.statistics import (
+from stagewise.lab.judge.claims import claim
+from stagewise.lab.judge.statistics import (
     INCONCLUSIVE,
     UNTESTED,
     Verdict,
@@ -17,18 +16,19 @@ from stagewise.lab.statistics import (
     share_of_seeds,
     slope,
 )
-from stagewise.lab.study import Later
+from stagewise.lab.spec.settings import setting
+from stagewise.lab.spec.study import BeyondQuick
 from stagewise.lazy import xr
-from stagewise.papers.parity.recorded import fewest_bits
+from stagewise.papers.parity.readings import fewest_bits
 from stagewise.papers.parity.studies.theory import (
     large_samples,
     linear_loss,
     middle_samples,
-    one_pass,
     proofs,
     rounded,
     small_samples,
     three_steps,
+    without_chain,
 )
 
 
@@ -89,7 +89,11 @@ def each_step_has_its_stage(run: xr.Dataset, early: int) -> Verdict:
     )
 
 
-samples = {"small": Later(small_samples), "middle": Later(middle_samples), "large": Later(large_samples)}
+samples = {
+    "small": BeyondQuick(small_samples),
+    "middle": BeyondQuick(middle_samples),
+    "large": BeyondQuick(large_samples),
+}
 
 
 @claim(
@@ -187,11 +191,11 @@ def no_small_algorithm_learns_without_a_chain_of_thought() -> Verdict:
         "elsewhere; with one, or with k = 1, much larger"
     ),
     needs={
-        "hidden": one_pass,
-        "chained": one_pass.but(**{"task.chain_of_thought": True}),
-        "single": one_pass.but(**{"task.secret_size": 1}),
+        "hidden": without_chain,
+        "chained": without_chain.but(**{"task.chain_of_thought": True}),
+        "single": without_chain.but(**{"task.secret_size": 1}),
     },
-    control={"hidden": one_pass.but(**{"task.secret_size": 1})},
+    control={"hidden": without_chain.but(**{"task.secret_size": 1})},
     control_is="a secret of one bit in place of three",
     note="Our reading has a t-test; a median with its interval says the same and does not pass by few seeds.",
 )

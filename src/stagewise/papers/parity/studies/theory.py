@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from math import ceil, log
 
-from stagewise.lab.study import Study
+from stagewise.lab.spec.study import Study
 from stagewise.papers.parity.experiments import Construction, Embeddings, Identities, Rounded, ThreeSteps
 
 # Theorem 3 as it stands: hinge loss, and outputs that stay within its linear part. The linear loss lets
@@ -23,9 +23,8 @@ proofs = ThreeSteps.plan(
     **{"task.bits": 10, "task.secret_size": 3},
 )
 random_embeddings = proofs.but(dimension=4096, batch=16_000)
-one_pass = proofs.but(
-    batch=2000, neurons=50, **{"task.bits": 20, "task.chain_of_thought": False}
-)  # no chain of thought
+# No chain of thought.
+without_chain = proofs.but(batch=2000, neurons=50, **{"task.bits": 20, "task.chain_of_thought": False})
 
 identities = Identities.plan()
 flipping = Identities.plan(epsilon=0.3, signal=500.0)

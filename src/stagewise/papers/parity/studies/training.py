@@ -6,8 +6,8 @@ cut off is said by the claims. Preset paper has the paper's sizes and takes hour
 
 from __future__ import annotations
 
-from stagewise.lab.study import Study
-from stagewise.papers.parity.experiments import Training
+from stagewise.lab.spec.study import Study
+from stagewise.papers.parity.experiments import GPTTraining
 
 RATES, PAPER_RATES = (6e-4, 8e-4, 1e-3), (6e-5, 8e-5, 1e-4)  # at width 64 and 720
 DEPTHS = {"gpt.layers": (1, 2, 3, 4), "gpt.heads": (1, 2, 3, 4)}
@@ -16,7 +16,7 @@ growth = Study(
     "parity.growth",
     "Samples until every answer is right, with and without a chain of thought, for larger secrets and three "
     "rates: one layer, one head (Figure 2b).",
-    Training.plan(answers=4, seeds=6),
+    GPTTraining.plan(answers=4, seeds=6),
     over={"task.chain_of_thought": (True, False), "task.secret_size": (1, 2, 3, 4), "learning_rate": RATES},
     at_preset={
         "quick": {"task.secret_size": (1, 2, 3), "learning_rate": (1e-3,), "samples": 115_200, "answers": 6},
@@ -27,7 +27,7 @@ growth = Study(
 grid = Study(
     "parity.grid",
     "Samples until every answer is right, by layers and heads (Figures 1a, 2a and 2c).",
-    Training.plan(answers=4, seeds=6, samples=76_800, batch=128, validation=512, **{"task.bits": 16}),
+    GPTTraining.plan(answers=4, seeds=6, samples=76_800, batch=128, validation=512, **{"task.bits": 16}),
     over={
         "gpt.layers": (1, 2),
         "gpt.heads": (1, 2),
@@ -50,7 +50,7 @@ grid = Study(
 chain_lengths = Study(
     "parity.chain_lengths",
     "Samples with a chain of thought as the secret, and with it the chain, gets longer (Figure 3a).",
-    Training.plan(goal=0.995, seeds=6, samples=200_000, batch=128, **{"task.bits": 40}),
+    GPTTraining.plan(goal=0.995, seeds=6, samples=200_000, batch=128, **{"task.bits": 40}),
     over={"task.secret_size": (5, 10, 20, 40)},
     at_preset={
         "paper": {
@@ -65,11 +65,11 @@ chain_lengths = Study(
 # Attention with a chain of thought, past the first perfect answer: a narrow model, one of the paper's width
 # (Figure 3b), two layers (Figure 8).
 _forty = {"task.bits": 40, "task.secret_size": 20}
-one_hot_small = Training.plan(until="end", seeds=8, **_forty).where(
+one_hot_small = GPTTraining.plan(until="end", seeds=8, **_forty).where(
     quick={"task.bits": 16, "task.secret_size": 6, "samples": 25_600},
     standard={"batch": 128, "samples": 51_200},
 )
-one_hot = Training.plan(
+one_hot = GPTTraining.plan(
     until="end", seeds=6, scale=0.02, embedding_scale=0.02, learning_rate=6e-5, **_forty, **{"gpt.width": 720}
 ).where(
     standard={
@@ -82,7 +82,7 @@ one_hot = Training.plan(
         "learning_rate": 1e-4,
     }
 )
-two_layers = Training.plan(until="end", seeds=6, **_forty, **{"gpt.layers": 2, "gpt.heads": 2}).where(
+two_layers = GPTTraining.plan(until="end", seeds=6, **_forty, **{"gpt.layers": 2, "gpt.heads": 2}).where(
     standard={"task.bits": 20, "task.secret_size": 8, "batch": 128, "samples": 51_200}
 )
 
@@ -97,10 +97,10 @@ _figure1b = {
     "decay_samples": 10_000_000,
 }
 chained_curves = one_hot_small.where(paper=_figure1b)
-plain_curves = Training.plan(until="end", seeds=8, **{"task.chain_of_thought": False}).where(
+plain_curves = GPTTraining.plan(until="end", seeds=8, **{"task.chain_of_thought": False}).where(
     quick={"task.secret_size": 2, "samples": 25_600}, standard={"samples": 1_000_000}, paper=_figure1b
 )
-full_width = Training.plan(
+full_width = GPTTraining.plan(
     seeds=1,
     batch=512,
     scale=0.02,
@@ -112,21 +112,21 @@ full_width = Training.plan(
     **{"task.bits": 30, "task.secret_size": 2, "task.chain_of_thought": False, "gpt.width": 720},
 )
 
-ascending = Training.plan(answers=6, seeds=6, **{"task.secret_size": 6}).where(standard={"seeds": 12})
+ascending = GPTTraining.plan(answers=6, seeds=6, **{"task.secret_size": 6}).where(standard={"seeds": 12})
 shuffled = ascending.but(**{"task.order": "random"})
 
 # Without a chain of thought: four secret bits among a hundred (Section 4.1), and six of twenty on fresh data
 # (Section 4.2).
 _hidden = {"task.chain_of_thought": False}
-many_bits = Training.plan(seeds=6, **{"task.bits": 100, "task.secret_size": 4, **_hidden}).where(
+many_bits = GPTTraining.plan(seeds=6, **{"task.bits": 100, "task.secret_size": 4, **_hidden}).where(
     standard={"samples": 1_000_000}
 )
-fresh_six = Training.plan(
+fresh_six = GPTTraining.plan(
     seeds=6, samples=10_000_000, **{"task.bits": 20, "task.secret_size": 6, **_hidden}
 ).where(standard={"seeds": 4})
 
 # Many passes over few inputs.
-_AGAIN = Training.plan(
+_AGAIN = GPTTraining.plan(
     seeds=4,
     samples=4_000_000,
     decay_samples=10_000_000,
@@ -170,7 +170,7 @@ again_chain = Study(
     "parity.again_chain",
     "Ten thousand inputs again and again with a chain of thought, secrets of six and twelve (Figures 4 and "
     "9).",
-    Training.plan(seeds=6, samples=200_000, training_set=10_000, answers=12, **{"task.bits": 20}),
+    GPTTraining.plan(seeds=6, samples=200_000, training_set=10_000, answers=12, **{"task.bits": 20}),
     over={"task.secret_size": (6, 12)},
 )
 twelve = Study(
@@ -187,12 +187,12 @@ twelve = Study(
         }
     },
 )
-twelve_chained = Training.plan(seeds=6, answers=12, **{"task.bits": 20, "task.secret_size": 12}).where(
+twelve_chained = GPTTraining.plan(seeds=6, answers=12, **{"task.bits": 20, "task.secret_size": 12}).where(
     standard={"samples": 200_000}
 )
 
 # Answers alone first, then chains of thought, or only answers (Section 4.3).
-reasoning = Training.plan(until="end", seeds=8, **{"task.secret_size": 6}).where(
+reasoning = GPTTraining.plan(until="end", seeds=8, **{"task.secret_size": 6}).where(
     standard={"plain_samples": 25_600, "samples": 102_400},
     paper={"plain_samples": 1_000_000, "samples": 4_000_000},
 )

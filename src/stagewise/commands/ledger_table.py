@@ -1,0 +1,53 @@
+"""The ledger as a table in the terminal."""
+
+from __future__ import annotations
+
+import sys
+
+
+def print_ledger(entries) -> None:
+    """The ledger as a table."""
+    from rich.console import Console
+    from rich.table import Table
+
+    from stagewise.lab.judge.ledger import missing
+    from stagewise.lab.report.markup import number
+
+    colours = {"holds": "green", "fails": "red", "inconclusive": "yellow", "untested": "dim"}
+    table = Table(box=None, pad_edge=False)
+    for column in ("claim", "source", "verdict", "measured", "seeds", "control"):
+        table.add_column(column, overflow="fold")
+    for entry in entries:
+        outcome = entry.verdict.outcome
+        measured = "\n".join(f"{name}: {number(value)}" for name, value in entry.verdict.measured.items())
+        control = (
+            f"{entry.control.outcome}, as it must"
+            if entry.control.outcome == "fails"
+            else entry.control.outcome
+        )
+        table.add_row(
+            entry.claim.id,
+            entry.claim.source,
+            f"[{colours[outcome]}]{outcome}[/]",
+            measured.replace("[", "\\["),
+            str(entry.verdict.seeds),
+            control,
+        )
+    console = Console(width=None if sys.stdout.isatty() else 140)
+    console.print(table)
+    counts = [f"{sum(e.verdict.outcome == name for e in entries)} {name}" for name in colours]
+    later = [entry.claim.id for entry in entries if missing(entry.claim.needs_at(entry.preset))]
+    for entry in entries:
+        if entry.verdict.outcome != "holds" and entry.claim.id not in later:
+            why = "; ".join(part for part in (entry.verdict.why, entry.claim.note) if part)
+            console.print(
+                f"{entry.claim.id} {entry.verdict.outcome}: {entry.claim.statement} {why}", markup=False
+            )
+    if later:
+        console.print(f"For preset standard: {', '.join(later)}", markup=False)
+    console.print(
+        "In brackets: 95 % intervals over seeds; `exact` where nothing is random. A control is a case on "
+        "which the claim must not hold.",
+        markup=False,
+    )
+    console.print(f"{len(entries)} claims: " + ", ".join(counts))

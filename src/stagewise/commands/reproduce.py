@@ -1,0 +1,58 @@
+"""`stagewise reproduce`: claims are run and judged."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from pathlib import Path
+
+from stagewise.commands.arguments import add_engine, add_report, add_runs
+from stagewise.errors import Refused
+
+ABOUT = "Judge the claims of a paper, one claim, or all of them."
+
+
+def add_options(sub: argparse.ArgumentParser) -> None:
+    add_report(sub)
+    sub.add_argument("--against", type=Path, help="an earlier ledger.json: show what changed")
+    add_engine(sub)
+    add_runs(sub)
+
+
+def act(options, rest) -> int:
+    from stagewise.lab import api
+    from stagewise.lab.execute.progress import shown
+    from stagewise.lab.judge.ledger import changes
+    from stagewise.lab.store.files import Damaged, read_json
+
+    try:
+        before = read_json(options.against) if options.against else None
+        if before is not None:
+            changes(before, before)
+    except (Damaged, KeyError, TypeError) as error:
+        raise Refused(f"{options.against} is not a ledger that can be read") from error
+    done = api.reproduce(
+        options.what,
+        options.preset,
+        out=options.out,
+        runs=options.runs,
+        progress=shown(),
+        engine=options.engine,
+        workers=options.workers,
+        address=options.address,
+    )
+    from stagewise.commands.ledger_table import print_ledger
+
+    print_ledger(done.entries)
+    if before is not None:
+        lines = changes(before, read_json(done.ledger), complete=options.what == "all")
+        print(f"against {options.against}: " + ("; ".join(lines) if lines else "no verdict changed"))
+    print(f"ledger: {done.ledger}\nreport: {done.report}")
+    return print_defects(done)
+
+
+def print_defects(done) -> int:
+    """Claims that broke or hold on their control, and the exit code that follows."""
+    for line in done.broken:
+        print(f"stagewise: defect in {line}", file=sys.stderr)
+    return 1 if done.broken else 0

@@ -1,0 +1,192 @@
+"""Runs experiments: finds what is stored, groups what is missing into compiled programs, and goes on where it
+stopped."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import jax
+import numpy as np
+
+from stagewise.errors import number, require
+from stagewise.lab.execute import interrupt
+from stagewise.lab.execute.jobs import Group, Jobs, held, jobs_of
+from stagewise.lab.execute.progress import Progress
+from stagewise.lab.spec.experiment import Experiment
+from stagewise.lab.store.block import Block
+from stagewise.lab.store.named_arrays import NamedArrays
+from stagewise.lab.store.netcdf import encode
+from stagewise.lab.store.run import Runs, at_full_length, flatten, label, load_run, unflatten
+from stagewise.training.program import Program
+
+if TYPE_CHECKING:
+    from stagewise.lab.execute.engines import Engine
+
+SECONDS_BETWEEN_CHECKPOINTS = number(
+    "STAGEWISE_CHECKPOINT_SECONDS", os.environ.get("STAGEWISE_CHECKPOINT_SECONDS", "5")
+)
+SECONDS_BETWEEN_WORDS = 1.0
+SHARE_OF_TIME = 0.05  # that writing checkpoints may take, and words of progress
+
+
+def run_all(
+    experiments: Iterable[Experiment],
+    root: Path,
+    progress: Progress = Progress(),
+    elsewhere: Engine | None = None,
+) -> Runs:
+    """Run what is not stored yet, side by side where only numbers differ, here or by an engine, and load
+    everything."""
+    jobs, fresh = jobs_of(experiments, root, progress), {}
+    if elsewhere:
+        _run_elsewhere(jobs, root, progress, elsewhere)
+    else:
+        for group in jobs.groups:
+            fresh |= compute(group, progress)
+    return Runs({experiment: load_run(experiment, parts, fresh) for experiment, parts in jobs.blocks.items()})
+
+
+def _run_elsewhere(jobs: Jobs, root: Path, progress: Progress, engine: Engine) -> None:
+    """By an engine, all or nothing: what is judged must be there."""
+    if jobs.groups:
+        engine.run(jobs.groups, root, progress, fail_fast=True)
+    reasons = [
+        f"{block.folder} failed: {reason.splitlines()[0]}"
+        for block in jobs.missing
+        if (reason := block.failure)
+    ]
+    require(not reasons, f"{reasons[0] if reasons else ''}; the same command tries it again, and goes on")
+
+
+def compute(group: Group, progress: Progress) -> dict[Path, NamedArrays]:
+    """Run a group to its end, from where it was left, and store it; what was recorded, by folder. A block
+    that another process has finished meanwhile is left out."""
+    program = group[0].experiment.program()
+    with held(group, lambda block: progress.note(f"{block.folder} is being run by another process; waiting")):
+        group = [block for block in group if not block.finished]
+        if not group:
+            return {}
+        lanes = sum(block.last - block.first for block in group)
+        names = dict.fromkeys(block.experiment.name for block in group)
+        progress.begin(f"{', '.join(names)} ({lanes} seeds)", program.chunks)
+        try:
+            return _compute_locked(program, group, progress)
+        finally:
+            progress.end()
+
+
+def _compute_locked(program: Program, group: Group, progress: Progress) -> dict[Path, NamedArrays]:
+    if all(block.stored for block in group):  # and the process was killed before it could say so of all
+        for block in group:
+            block.finish()
+        return {}
+    for block in group:
+        block.prepare(like=group[0])
+    state, kept, chunk, spent = _resume(program, group, progress)
+    lanes = [block.last - block.first for block in group]
+    started, saving, telling = (
+        time.monotonic(),
+        Pace(SECONDS_BETWEEN_CHECKPOINTS),
+        Pace(SECONDS_BETWEEN_WORDS),
+    )
+    progress.resume(chunk)
+    try:
+        while chunk < program.chunks and not program.finished(state):
+            interrupt.check()
+            before = time.monotonic()
+            advanced, records = program.advance(state, chunk)
+            state, kept, chunk = jax.tree.map(np.asarray, advanced), [*kept, records], chunk + 1
+            stage, steps = program.describe(chunk - 1)
+            progress.advance(stage, steps * sum(lanes), (now := time.monotonic()) - before)
+            if telling.due():
+                for block in group:
+                    block.tell(chunk, program.chunks, stage, steps * sum(lanes) / (now - before))
+                telling.done()
+            if saving.due():
+                _checkpoint(group, lanes, state, kept, chunk, spent + now - started)
+                saving.done()
+    except KeyboardInterrupt:
+        if kept:
+            _checkpoint(group, lanes, state, kept, chunk, spent + time.monotonic() - started)
+        raise
+    seconds = spent + time.monotonic() - started
+    company, lasting = [block.name for block in group], seconds >= 1
+    records = {
+        name: at_full_length(np.concatenate([part[name] for part in kept], 1), program.records)
+        for name in kept[0]
+    }
+    outcomes, final, labels, fresh = (
+        program.outcomes(state),
+        flatten(program.final(state)),
+        program.labels(),
+        {},
+    )
+    for block, lane in zip(group, _lanes(lanes)):
+        mine, ended, last = (
+            {name: array[lane] for name, array in part.items()} for part in (records, outcomes, final)
+        )
+        fresh[block.folder] = label(program, labels, mine, ended, block)
+        block.store(encode(fresh[block.folder]), last, seconds / len(group), company, lasting)
+    # Not before all are stored: a kill in between must not leave a block to be run again in other company.
+    for block in group:
+        block.finish(lasting)
+    return fresh
+
+
+class Pace:
+    """Says when something is to be done again: not too soon, and not so often that it takes more than its
+    share of the time."""
+
+    def __init__(self, seconds: float):
+        self.seconds = self.wait = seconds
+        self.last = self.began = time.monotonic()
+
+    def due(self) -> bool:
+        self.began = time.monotonic()
+        return self.began - self.last > self.wait
+
+    def done(self) -> None:
+        self.last = time.monotonic()
+        self.wait = max(self.seconds, (self.last - self.began) / SHARE_OF_TIME)
+
+
+def _resume(program: Program, group: list[Block], progress: Progress):
+    """The state of the whole group at the latest chunk that all its blocks have saved, else at the start."""
+    saved = [block.checkpoints(progress.note) for block in group]
+    common = set.intersection(*(set(chunks) for chunks in saved))
+    if common:
+        chunk = max(common)
+        for block in group:
+            block.go_back(chunk)
+        parts, seconds = zip(*(chunks[chunk] for chunks in saved))
+        arrays = {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
+        state = unflatten({name: array for name, array in arrays.items() if not name.startswith("record/")})
+        kept = {
+            name.removeprefix("record/"): array
+            for name, array in arrays.items()
+            if name.startswith("record/")
+        }
+        return state, [kept] if kept else [], chunk, sum(seconds)
+    for block in group:
+        block.begin_again()
+    parts = [block.experiment.start(np.arange(block.first, block.last)) for block in group]
+    return jax.tree.map(lambda *leaves: np.concatenate(leaves), *parts), [], 0, 0.0
+
+
+def _checkpoint(group, lanes, state, kept, chunk, seconds) -> None:
+    """Save state and records so far, a file a block, each written whole."""
+    records = {f"record/{name}": np.concatenate([part[name] for part in kept], axis=1) for name in kept[0]}
+    arrays = flatten(state) | records
+    for block, lane in zip(group, _lanes(lanes)):
+        block.save_checkpoint(
+            {name: array[lane] for name, array in arrays.items()}, chunk, seconds / len(group)
+        )
+
+
+def _lanes(sizes: Sequence[int]) -> list[slice]:
+    ends = np.cumsum(sizes)
+    return [slice(int(end - size), int(end)) for end, size in zip(ends, sizes)]

@@ -1,0 +1,277 @@
+"""Sweeps: an experiment at every combination of some settings, on one machine or many, without ever losing
+work.
+
+A sweep is a grid like those of studies. Its plan, which jobs there are and which of them run together, is a
+file in `sweeps/`; what is done is in the run folders. Running a sweep again does only what is missing, in the
+same groups."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, is_dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from stagewise.errors import Refused, require
+from stagewise.lab import catalogue
+from stagewise.lab.execute.jobs import Group, Jobs, jobs_of
+from stagewise.lab.execute.progress import Progress
+from stagewise.lab.spec.experiment import Experiment, Plan, check_preset, choose
+from stagewise.lab.spec.settings import digest, flatten, typed
+from stagewise.lab.spec.study import Grid, Study
+from stagewise.lab.store.block import Block
+from stagewise.lab.store.files import Damaged, make_folder, read_json, write_json
+
+MANY = 1_000_000  # jobs that are not run unless one says so
+MOST_TIMED = 3  # programs, for an estimate
+FORMAT = 1
+
+
+@dataclass(frozen=True)
+class Sweep:
+    """A grid of experiments. `set` are settings that all cells share."""
+
+    experiment: str
+    over: Mapping[str, Sequence[Any]]
+    preset: str = "quick"
+    set: Mapping[str, Any] = ()  # type: ignore[assignment]
+
+    def __post_init__(self):
+        from stagewise.lab.spec.axes import checked, hint_at
+
+        check_preset(self.preset)
+        require(
+            isinstance(self.over, Mapping) and bool(self.over),
+            "a sweep goes over at least one setting (set --over name=1,2,3)",
+        )
+        require("seeds" not in self.over, "seeds are an axis of every result already (set --seeds)")
+        over = {path: checked(path, values, self.kind) for path, values in self.over.items()}
+        shared = {path: typed(hint_at(path, self.kind), value) for path, value in dict(self.set).items()}
+        object.__setattr__(self, "over", over)
+        object.__setattr__(self, "set", shared)
+        for path in over:
+            require(path not in shared, f"{path} is swept over and set: which is it? (leave --over or --set)")
+        last = [path.rpartition(".")[2] for path in over]
+        require(
+            len(set(last)) == len(last),
+            f"two of the settings would both be called {max(last, key=last.count)!r} in the result",
+        )
+
+    @classmethod
+    def of(cls, study: Study, preset: str) -> Sweep:
+        """A study of a paper, as a sweep."""
+        grid = study.at(preset)
+        shared: dict[str, Any] = {}
+        for path, value in (dict(grid.base.changes) | dict(grid.base.by_preset.get(preset, {}))).items():
+            shared |= (
+                {f"{path}.{inner}": each for inner, each in flatten(value).items()}
+                if is_dataclass(value)
+                else {path: value}
+            )
+        return cls(
+            grid.base.name,
+            grid.over,
+            preset,
+            {path: value for path, value in shared.items() if path not in grid.over},
+        )
+
+    @property
+    def kind(self) -> type[Experiment]:
+        return choose(catalogue.experiments(), self.experiment, "experiment")
+
+    @property
+    def grid(self) -> Grid:
+        return Grid(self.over, Plan(self.kind, dict(self.set)), self.preset)
+
+    @cached_property
+    def cells(self) -> list[Experiment]:
+        """The experiments of the grid, in row-major order."""
+        return [cell for _, cell in self.grid.cells()]
+
+    @property
+    def jobs(self) -> int:
+        count = 1
+        for values in self.over.values():
+            count *= len(values)
+        return count
+
+    @property
+    def name(self) -> str:
+        return f"sweep-{digest(self.spec)}"
+
+    @property
+    def spec(self) -> dict[str, Any]:
+        listed = {
+            path: [list(value) if isinstance(value, tuple) else value for value in values]
+            for path, values in self.over.items()
+        }
+        shared = {
+            path: list(value) if isinstance(value, tuple) else value for path, value in self.set.items()
+        }
+        return {"experiment": self.experiment, "preset": self.preset, "over": listed, "set": shared}
+
+    @classmethod
+    def from_spec(cls, spec: Mapping[str, Any]) -> Sweep:
+        def tuples(value):
+            return tuple(map(tuples, value)) if isinstance(value, list) else value
+
+        return cls(
+            spec["experiment"],
+            {path: tuple(map(tuples, values)) for path, values in spec["over"].items()},
+            spec["preset"],
+            {path: tuples(v) for path, v in spec["set"].items()},
+        )
+
+
+@dataclass(frozen=True)
+class Planned:
+    """A sweep with its jobs, and where its plan is kept."""
+
+    sweep: Sweep
+    cells: list[Experiment]
+    jobs: Jobs
+    path: Path
+
+    @property
+    def failed(self) -> dict[Block, str]:
+        return {block: reason for block in self.jobs.missing if (reason := block.failure)}
+
+    def forgive(self) -> None:
+        """Let what failed be tried again."""
+        for block in self.failed:
+            block.forgive()
+
+    @property
+    def groups(self) -> list[Group]:
+        """What is to be run: what is missing, without what failed."""
+        left = [[block for block in group if not block.failure] for group in self.jobs.groups]
+        return [group for group in left if group]
+
+
+def plan(
+    sweep: Sweep,
+    root: Path,
+    progress: Progress = Progress(),
+    most_lanes: int | None = None,
+    only_look: bool = False,
+) -> Planned:
+    """The jobs of a sweep; a plan that was made before keeps its groups."""
+    path = root / "sweeps" / f"{sweep.name}.json"
+    return Planned(
+        sweep,
+        sweep.cells,
+        jobs_of(sweep.cells, root, progress, _groups_before(path), most_lanes, only_look),
+        path,
+    )
+
+
+def _groups_before(path: Path) -> list[list[str]]:
+    try:
+        stored = read_json(path)
+        whole = stored["format"] == FORMAT and stored["digest"] == digest(stored["groups"])
+        return [[str(name) for name in group] for group in stored["groups"]] if whole else []
+    except (Damaged, KeyError, TypeError):
+        return []  # no plan yet, or one that cannot be read: it is made again, and folders tell what is done
+
+
+def keep(planned: Planned) -> None:
+    """Write the plan down: the groups it had, and those that are new."""
+    make_folder(planned.path.parent)
+    before = _groups_before(planned.path)
+    known = {name for group in before for name in group}
+    new = [[block.name for block in group] for group in planned.jobs.groups]
+    groups = before + [group for group in new if not known & set(group)]
+    write_json(
+        planned.path, {"format": FORMAT} | planned.sweep.spec | {"groups": groups, "digest": digest(groups)}
+    )
+
+
+def read(path: Path) -> Sweep:
+    """The sweep of a plan."""
+    try:
+        return Sweep.from_spec(read_json(path))
+    except (Damaged, KeyError, TypeError, AttributeError) as error:
+        raise Refused(f"{path} is not the plan of a sweep: {error}") from error
+
+
+def estimate(planned: Planned) -> float:
+    """Seconds that the missing groups would take one after another: of a few programs a short chunk is timed,
+    once compiled, and the rest taken to be like them."""
+    per_unit: dict[Any, float] = {}
+    total = 0.0
+    for group in planned.groups:
+        program = group[0].experiment.program()
+        if program not in per_unit:
+            per_unit[program] = (
+                _seconds_a_unit(program, group)
+                if len(per_unit) < MOST_TIMED
+                else sum(per_unit.values()) / len(per_unit)
+            )
+        done = max(set.intersection(*(block.saved_chunks() or {0} for block in group)), default=0)
+        lanes = sum(block.last - block.first for block in group)
+        total += (
+            per_unit[program] * lanes * sum(_units(program, chunk) for chunk in range(done, program.chunks))
+        )
+    return total
+
+
+def _units(program, chunk: int) -> int:
+    """The work of a chunk: its steps, or one if it has none to count."""
+    return (
+        program.describe(chunk)[1] if any(program.describe(each)[1] for each in range(program.chunks)) else 1
+    )
+
+
+def _seconds_a_unit(program, group: Group) -> float:
+    """A seed's seconds a step, from the shortest chunk that has steps; where nothing is counted in steps, one
+    seed's seconds."""
+    import jax
+    import numpy as np
+
+    working = [chunk for chunk in range(program.chunks) if _units(program, chunk)]
+    chunk = min(working, key=lambda chunk: _units(program, chunk), default=0)
+    blocks = group if program.describe(chunk)[1] else group[:1]
+    parts = [
+        block.experiment.start(
+            np.arange(block.first, block.last if program.describe(chunk)[1] else block.first + 1)
+        )
+        for block in blocks
+    ]
+    state = jax.tree.map(lambda *leaves: np.concatenate(leaves), *parts)
+    took = []
+    # The first compiles; the least is least disturbed by others.
+    for _ in range(4 if program.describe(chunk)[1] else 1):
+        began = time.perf_counter()
+        jax.block_until_ready(program.advance(state, chunk))
+        took.append(time.perf_counter() - began)
+    return min(took) / max(1, _units(program, chunk)) / sum(len(np.asarray(part["seed"])) for part in parts)
+
+
+def run(
+    planned: Planned, root: Path, engine, progress: Progress = Progress(), fail_fast: bool = False
+) -> Planned:
+    """Run what is missing, and say what is there afterwards."""
+    keep(planned)
+    engine.run(planned.groups, root, progress, fail_fast)
+    return plan(planned.sweep, root, progress)
+
+
+def gather(planned: Planned):
+    """The results as one dataset with the swept settings as dimensions. What is missing is marked, never left
+    out."""
+    import numpy as np
+
+    from stagewise.lab.store.gather import gather as gathered
+    from stagewise.lab.store.run import load_run
+
+    seeds, found = max(cell.lanes for cell in planned.cells), []
+    for cell in planned.cells:
+        parts = [part for part in planned.jobs.blocks[cell] if part.first < cell.lanes]
+        whole = load_run(cell, parts).arrays if all(part.finished for part in parts) else None
+        if whole is not None and cell.lanes < seeds:  # nothing is random there: one run stands for all seeds
+            whole = whole.at_seeds(np.zeros(seeds, int))
+        found.append(whole)
+    dataset = gathered(planned.sweep.grid.axes, found)
+    return dataset if "missing" in dataset else dataset.assign(missing=False)

@@ -1,0 +1,231 @@
+"""Settings as plain values: flattened, overridden, stored and read back.
+
+A setting is named by its path through nested dataclasses: `learning_rate`, `task.groups`."""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+import json
+import math
+import typing
+from collections.abc import Mapping
+from dataclasses import fields, is_dataclass, replace
+from functools import cache
+from typing import Any
+
+from stagewise.errors import Refused, nearest
+
+
+def flatten(settings: Any, prefix: str = "") -> dict[str, Any]:
+    """Every setting by its path."""
+    flat = {}
+    for field in fields(settings):
+        value, path = getattr(settings, field.name), prefix + field.name
+        flat |= flatten(value, path + ".") if is_dataclass(value) else {path: value}
+    return flat
+
+
+def changed(settings: Any) -> dict[str, Any]:
+    """The settings that differ from their defaults, by path; the number of seeds aside."""
+    default = flatten(type(settings)())
+    return {
+        path: value for path, value in flatten(settings).items() if value != default[path] and path != "seeds"
+    }
+
+
+def by_path(nested: Mapping[str, Any], separator: str = ".", prefix: str = "") -> dict[str, Any]:
+    """The values of nested tables, such as stored settings, by their path."""
+    flat: dict[str, Any] = {}
+    for name, value in nested.items():
+        path = prefix + name
+        inner = isinstance(value, dict)
+        flat |= by_path(value, separator, path + separator) if inner else {path: value}
+    return flat
+
+
+def override(settings: Any, changes: Mapping[str, Any]) -> Any:
+    """The same settings with some paths changed; an unknown path is refused."""
+    known = flatten(settings) | {f.name: None for f in fields(settings)}
+    for path in changes:
+        if path not in known:
+            raise Refused(f"{_name(settings)} has no setting {path!r}{nearest(path, known)}")
+    nested: dict[str, dict[str, Any]] = {}
+    direct: dict[str, Any] = {}
+    for path, value in changes.items():
+        head, _, rest = path.partition(".")
+        if rest:
+            nested.setdefault(head, {})[rest] = value
+        else:
+            direct[path] = value
+    for head, inner in nested.items():
+        direct[head] = override(direct.get(head, getattr(settings, head)), inner)
+    return replace(settings, **direct)
+
+
+@cache
+def _hints(cls: type) -> dict[str, Any]:
+    return typing.get_type_hints(cls)
+
+
+def check_kinds(settings: Any, name: str) -> None:
+    """Refuse a setting that is not of its kind: a word that is none of its choices, a number that is not
+    one."""
+    hints = _hints(type(settings))
+    for field in fields(settings):
+        value, hint = getattr(settings, field.name), hints[field.name]
+        if not fits(value, hint):
+            raise Refused(
+                f"{name}: {field.name} must be {kind_of(hint)}, not "
+                f"{value!r}{nearest(str(value), _words(hint))} (set --{field.name})"
+            )
+        if is_dataclass(value):
+            check_kinds(value, name)
+
+
+def check_ranges(settings: Any, **ranges: tuple[float, float]) -> None:
+    """Refuse a number outside of its range; both ends are inside."""
+    for name, (low, high) in ranges.items():
+        value = getattr(settings, name)
+        if not low <= value <= high:
+            raise Refused(
+                f"{settings.name}: {name} must lie between {low:g} and {high:g}, not {value:g} (set --{name})"
+            )
+
+
+def hint_of(cls: type, path: str) -> Any:
+    """The type of a setting."""
+    for part in path.split("."):
+        cls = _hints(cls)[part]
+    return cls
+
+
+def typed(hint: Any, value: Any) -> Any:
+    """A value as its setting has it: a whole number where any number goes is that number, a list is a tuple,
+    numpy's values are plain ones."""
+    value = value.tolist() if hasattr(value, "tolist") else value
+    if typing.get_origin(hint) is tuple and isinstance(value, (list, tuple)):
+        return tuple(typed(typing.get_args(hint)[0], each) for each in value)
+    if (
+        isinstance(value, int)
+        and not isinstance(value, bool)
+        and not _fits_closely(value, hint)
+        and fits(as_float(value), hint)
+    ):
+        return as_float(value)
+    return value
+
+
+def as_float(value: float) -> float:
+    """A number as a float; whole ones that are too large for one are infinite, and refused as such."""
+    try:
+        return float(value)
+    except OverflowError:
+        return math.inf if value > 0 else -math.inf
+
+
+def _fits_closely(value: Any, hint: Any) -> bool:
+    """Whether a value is of its kind without being turned into a float."""
+    return any(part is int or value in _words(part) for part in (typing.get_args(hint) or (hint,)))
+
+
+def read(hint: Any, word: str) -> Any:
+    """The value that a word stands for; the word itself if it is none of its kind. Lists are written
+    1+2+4."""
+    if typing.get_origin(hint) is tuple:
+        return tuple(read(typing.get_args(hint)[0], each) for each in word.split("+"))
+    if word in _words(hint) or word == "None" and type(None) in typing.get_args(hint):
+        return None if word == "None" and "None" not in _words(hint) else word
+    for kind in (int, float, bool):
+        if kind in (typing.get_args(hint) or (hint,)):
+            try:
+                return {"True": True, "False": False}[word] if kind is bool else kind(word)
+            except (ValueError, KeyError):
+                pass
+    return word
+
+
+def kind_of(hint: Any) -> str:
+    """What a setting takes, in words."""
+    if typing.get_origin(hint) is tuple:
+        return f"a list, each {kind_of(typing.get_args(hint)[0])}"
+    words, plain = (
+        _words(hint),
+        {int: "a whole number", float: "a finite number", bool: "True or False", str: "a word"},
+    )
+    kinds = [plain[part] for part in (typing.get_args(hint) or (hint,)) if part in plain]
+    if type(None) in typing.get_args(hint):
+        words += ("None",)
+    return " or ".join(
+        kinds + ([f"one of {', '.join(words)}" if len(words) > 1 else words[0]] if words else [])
+    ) or str(hint)
+
+
+def fits(value: Any, hint: Any) -> bool:
+    if typing.get_origin(hint) is typing.Literal:
+        return value in typing.get_args(hint)
+    if typing.get_origin(hint) is tuple:
+        return isinstance(value, tuple) and all(fits(each, typing.get_args(hint)[0]) for each in value)
+    if typing.get_args(hint):
+        return any(fits(value, part) for part in typing.get_args(hint))
+    if hint is float:
+        return (
+            isinstance(value, (int, float)) and not isinstance(value, bool) and math.isfinite(as_float(value))
+        )
+    if hint is int:
+        return isinstance(value, int) and not isinstance(value, bool)
+    return isinstance(value, hint)
+
+
+def _words(hint: Any) -> tuple[str, ...]:
+    """The words that a setting may be, if it is one of a few."""
+    if typing.get_origin(hint) is typing.Literal:
+        return typing.get_args(hint)
+    if typing.get_origin(hint) is tuple:
+        return ()
+    return tuple(word for part in typing.get_args(hint) for word in _words(part))
+
+
+def to_json(settings: Any) -> dict[str, Any]:
+    """Nested plain values, ready for a file."""
+    return json.loads(json.dumps(dataclasses.asdict(settings)))
+
+
+def from_json(cls: type, stored: Mapping[str, Any]) -> Any:
+    """The settings that `to_json` wrote; a field that the class does not have is refused.
+
+    `cls.renamed`, if there is one, tells the new names of settings that were stored under old ones."""
+    hints, renamed = _hints(cls), getattr(cls, "renamed", {})
+    stored = {renamed.get(name, name): value for name, value in stored.items()}
+    known = {field.name for field in fields(cls)}
+    for name in stored:
+        if name not in known:
+            raise Refused(f"{cls.__name__} has no setting {name!r}{nearest(name, known)}")
+    values = {}
+    for name, value in stored.items():
+        hint = hints[name]
+        values[name] = from_json(hint, value) if is_dataclass(hint) else _tuples(value)
+    return cls(**values)
+
+
+def digest(value: Any) -> str:
+    """A short name for plain values, such as settings, the same on every machine."""
+    canonical = json.dumps(value, sort_keys=True, separators=(",", ":"))
+    return hashlib.sha256(canonical.encode()).hexdigest()[:12]
+
+
+def _tuples(value):
+    return tuple(map(_tuples, value)) if isinstance(value, list) else value
+
+
+def _name(settings: Any) -> str:
+    return getattr(settings, "name", type(settings).__name__)
+
+
+def setting(trajectory: Any, path: str) -> Any:
+    """A setting of the run behind a trajectory, such as `task.samples`; of a study, one that all its cells
+    share."""
+    value = json.loads(trajectory.attrs["settings"])
+    for part in path.split("."):
+        value = value[part]
+    return value

@@ -1,0 +1,100 @@
+"""Studies: experiments that differ in named settings, gathered into one labelled dataset."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import product
+from typing import Any
+
+from stagewise.errors import require
+from stagewise.lab.spec.experiment import Experiment, Plan, check_preset
+
+
+@dataclass(frozen=True)
+class Study:
+    """A grid: the plan `base` at every combination of the values in `over`.
+
+    `at_preset` changes a preset: other values along an axis, or other settings: {"standard": {"width": (8,
+    16), "seeds": 32}}."""
+
+    name: str
+    summary: str
+    base: Plan
+    over: Mapping[str, Sequence[Any]]
+    at_preset: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+
+    def at(self, preset: str) -> Grid:
+        check_preset(preset)
+        changes = self.at_preset.get(preset, {})
+        axes = dict(self.over) | {path: values for path, values in changes.items() if path in self.over}
+        return Grid(
+            axes, self.base.but(**{path: v for path, v in changes.items() if path not in self.over}), preset
+        )
+
+    def __post_init__(self):
+        require(
+            isinstance(self.base, Plan),
+            f"{self.name}: the base of a study is a plan, such as Experiment.plan(seeds=8)",
+        )
+        for path, values in self.over.items():
+            several = isinstance(values, (list, tuple)) and len(values) > 0
+            require(several, f"{self.name}: {path} needs a list of values to go over, not {values!r}")
+
+    def but(self, **changes: Any) -> Study:
+        """The same grid around another base, at every preset."""
+        kept = {
+            preset: {path: v for path, v in mine.items() if path not in changes}
+            for preset, mine in self.at_preset.items()
+        }
+        return replace(self, base=self.base.but(**changes), at_preset=kept)
+
+
+@dataclass(frozen=True)
+class Grid:
+    """A study at a preset: cells, each an experiment with its place in the grid."""
+
+    over: Mapping[str, Sequence[Any]]
+    base: Plan
+    preset: str
+
+    def cells(self) -> list[tuple[tuple[Any, ...], Experiment]]:
+        """(values along the axes, experiment) in row-major order."""
+        paths = list(self.over)
+        return [
+            (values, self.base.but(**dict(zip(paths, values))).at(self.preset))
+            for values in product(*(self.over[path] for path in paths))
+        ]
+
+    @property
+    def axes(self) -> dict[str, Sequence[Any]]:
+        """Dimension name (the last part of the path) -> its values."""
+        return {path.rpartition(".")[2]: values for path, values in self.over.items()}
+
+
+NOT_YET = object()
+"""What a need is at a preset that is too small for it."""
+
+
+@dataclass(frozen=True)
+class BeyondQuick:
+    """A plan or study that is too much for preset quick: there it is missing, and what needs it is not tested
+    or drawn."""
+
+    need: Plan | Study
+
+    def at(self, preset: str) -> Experiment | Grid | object:
+        check_preset(preset)
+        return NOT_YET if preset == "quick" else self.need.at(preset)
+
+    def but(self, **changes: Any) -> BeyondQuick:
+        return BeyondQuick(self.need.but(**changes))
+
+
+def filled(needs: Mapping[str, Any], preset: str) -> dict[str, Any]:
+    """Needs of a claim or figure with the preset filled in: plans become experiments, studies grids,
+    what is for later presets NOT_YET, and the rest stays."""
+    return {
+        name: need.at(preset) if isinstance(need, (Plan, Study, BeyondQuick)) else need
+        for name, need in needs.items()
+    }

@@ -1,0 +1,314 @@
+"""A block of seeds in its run folder, runs/<experiment>/<settings>/<seeds>.<code>/, whole or unfinished.
+
+`result.json` is written last, with the digests of the others; a folder without it is unfinished and goes on
+from its checkpoint. The folder's name carries a digest of the code, so a run made by other code is another
+folder, kept."""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from stagewise.errors import Unwritable
+from stagewise.lab.spec.experiment import Experiment
+from stagewise.lab.store.files import (
+    Damaged,
+    header,
+    keep_also,
+    load_arrays,
+    make_folder,
+    read_json,
+    save_arrays,
+    sha256,
+    write,
+    write_json,
+)
+from stagewise.lab.store.provenance import code_digest, environment
+
+if TYPE_CHECKING:
+    import numpy as np
+
+    from stagewise.lab.store.named_arrays import NamedArrays
+
+FORMAT = 1
+FINAL = "final"  # instead of a chunk, in the checkpoint of a finished run: the state without its records
+FILES = ("config.json", "environment.json", "trajectory.nc", "checkpoint.safetensors")
+"""The files of a finished run, besides its result."""
+
+
+def code_of(experiment: type[Experiment]) -> str:
+    """Digest of the code behind an experiment; its neighbours in the same file do not count."""
+    return code_digest(experiment.__module__, _neighbours(experiment), FORMAT)
+
+
+@cache
+def _neighbours(experiment: type[Experiment]) -> frozenset[str]:
+    """The other experiments of its module."""
+    there = vars(sys.modules[experiment.__module__]).items()
+    return frozenset(
+        name
+        for name, value in there
+        if isinstance(value, type) and issubclass(value, Experiment) and value not in experiment.__mro__
+    )
+
+
+@dataclass(frozen=True)
+class Block:
+    """Seeds first..last-1 of one experiment, in their folder."""
+
+    experiment: Experiment
+    first: int
+    last: int
+    folder: Path
+
+    @property
+    def config(self) -> dict[str, Any]:
+        return {
+            "format": FORMAT,
+            "experiment": self.experiment.name,
+            "settings": self.experiment.stored(),
+            "seeds": [self.first, self.last],
+            "code": code_of(type(self.experiment)),
+        }
+
+    def prepare(self, like: Block | None = None) -> None:
+        """Make the folder, and say what is run, and where: in the words of a block that runs with it, if
+        there is one."""
+        make_folder(self.folder)
+        for stray in self.folder.glob(".*.part"):
+            stray.unlink(missing_ok=True)  # what a killed writer left beside its place
+        write_json(self.folder / "config.json", self.config, lasting=False)
+        if like in (None, self):
+            write_json(self.folder / "environment.json", environment(), lasting=False)
+        else:
+            write(
+                self.folder / "environment.json",
+                (like.folder / "environment.json").read_bytes(),
+                lasting=False,
+            )
+
+    def save_checkpoint(
+        self,
+        arrays: dict[str, np.ndarray],
+        chunk: int | str,
+        seconds: float,
+        lasting: bool = True,
+        **about: str,
+    ) -> None:
+        """Save the state after `chunk` chunks; the one before stays as `previous.safetensors` until the run
+        is finished.
+
+        Blocks that run together save one after another, and a kill may come in between: the state before is
+        one that all of them have."""
+        path = self.folder / "checkpoint.safetensors"
+        # Else it is that save, made again: the one before stays.
+        if path.exists() and header(path).get("chunk") != str(chunk):
+            keep_also(path, self.folder / "previous.safetensors")
+        save_arrays(path, arrays, {"chunk": str(chunk), "seconds": repr(seconds), **about}, lasting)
+
+    def go_back(self, chunk: int) -> None:
+        """Make the state after `chunk` the last one saved, if a later one is: its group goes on from there,
+        and the next save must not push it out."""
+        last, before = self.folder / "checkpoint.safetensors", self.folder / "previous.safetensors"
+        if header(last).get("chunk") != str(chunk) and header(before).get("chunk") == str(chunk):
+            keep_also(before, last)
+
+    def begin_again(self) -> None:
+        """Drop states that its group cannot go on from: no chunk is saved by all, so all begin anew. Left
+        behind, they would part the group later."""
+        for name in ("previous.safetensors", "checkpoint.safetensors"):
+            (self.folder / name).unlink(missing_ok=True)
+
+    def tell(self, chunk: int, chunks: int, stage: str, rate: float) -> None:
+        """Leave word of how far the run is, for those who watch the folder."""
+        write_json(
+            self.folder / "progress.json",
+            {"chunk": chunk, "chunks": chunks, "stage": stage, "steps_per_second": rate},
+            lasting=False,
+        )
+
+    def saved_chunks(self) -> set[int]:
+        """The chunks after which a state was saved, without reading the states."""
+        paths = (self.folder / name for name in ("previous.safetensors", "checkpoint.safetensors"))
+        found = (header(path).get("chunk", "") for path in paths if path.exists())
+        return {int(chunk) for chunk in found if chunk.isdigit()}
+
+    def checkpoints(self, note) -> dict[int, tuple[dict[str, np.ndarray], float]]:
+        """Saved states by chunk. A damaged file is set aside under another name, and `note` is told."""
+        found = {}
+        for name in ("previous.safetensors", "checkpoint.safetensors"):
+            path = self.folder / name
+            if path.exists():
+                try:
+                    arrays, about = load_arrays(path)
+                    if about["chunk"] != FINAL:
+                        found[int(about["chunk"])] = arrays, float(about["seconds"])
+                except (Damaged, KeyError, ValueError) as error:
+                    note(f"{error}; it is set aside and the run goes on from its last good state")
+                    path.replace(path.with_name(f"damaged-{_now()}-{name}"))
+        return found
+
+    def store(
+        self,
+        trajectory: bytes,
+        state: dict[str, np.ndarray],
+        seconds: float,
+        company: Sequence[str],
+        lasting: bool,
+    ) -> None:
+        """Write the trajectory, and the final state with the trajectory's digest and the names of all blocks
+        that ran together. What is soon made again need not outlive a power failure: digests tell."""
+        digest = write(self.folder / "trajectory.nc", trajectory, lasting)
+        self.save_checkpoint(state, FINAL, seconds, lasting, trajectory=digest, company=" ".join(company))
+
+    @property
+    def company(self) -> tuple[str, ...]:
+        """With which blocks, by name, it ran to the end, if it did and was not finished: they are finished,
+        or run again, together."""
+        return tuple(header(self.folder / "checkpoint.safetensors").get("company", "").split())
+
+    @property
+    def name(self) -> str:
+        """Its folder below the root."""
+        return "/".join(self.folder.parts[-3:])
+
+    @property
+    def stored(self) -> bool:
+        """Whether a trajectory and its final state are there and whole."""
+        about = header(self.folder / "checkpoint.safetensors")
+        try:
+            return (
+                about.get("chunk") == FINAL
+                and self._digests()["trajectory.nc"] == about["trajectory"]
+                and bool(self.final_state())
+            )
+        except (OSError, KeyError, Damaged):
+            return False
+
+    def _digests(self) -> dict[str, str]:
+        return {name: sha256((self.folder / name).read_bytes()) for name in FILES}
+
+    def finish(self, lasting: bool = True) -> None:
+        """Write the result, last of all."""
+        seconds = float(header(self.folder / "checkpoint.safetensors")["seconds"])
+        write_json(
+            self.folder / "result.json",
+            {"format": FORMAT, "finished": _now(), "seconds": seconds, "files": self._digests()},
+            lasting,
+        )
+        for name in ("previous.safetensors", "progress.json", "failed.json", "alone.json"):
+            (self.folder / name).unlink(missing_ok=True)
+
+    def fail(self, reason: str) -> None:
+        """Store that the run cannot be made, and why."""
+        make_folder(self.folder)
+        write_json(self.folder / "config.json", self.config)
+        write_json(self.folder / "failed.json", {"format": FORMAT, "failed": _now(), "reason": reason})
+
+    @property
+    def failure(self) -> str | None:
+        """Why the run could not be made, if it was tried and failed."""
+        if self.finished or not (self.folder / "failed.json").exists():
+            return None
+        try:
+            return str(read_json(self.folder / "failed.json")["reason"])
+        except (Damaged, KeyError, TypeError):
+            return "its reason cannot be read"
+
+    def part(self) -> None:
+        """Run alone from now on, also after an interruption: its group broke. What was saved in company goes,
+        so that results do not depend on how far the group came."""
+        with self.locked(lambda: None):
+            if not self.finished:
+                make_folder(self.folder)
+                write_json(self.folder / "alone.json", {"format": FORMAT})
+                self.begin_again()
+
+    @property
+    def alone(self) -> bool:
+        return (self.folder / "alone.json").exists()
+
+    def forgive(self) -> None:
+        """Let a failed run be tried again."""
+        (self.folder / "failed.json").unlink(missing_ok=True)
+
+    @property
+    def finished(self) -> bool:
+        return (self.folder / "result.json").exists()
+
+    def check(self) -> None:
+        """Raise Damaged unless every file is as it was written."""
+        result = read_json(self.folder / "result.json")
+        try:
+            for name, digest in result["files"].items():
+                if sha256((self.folder / name).read_bytes()) != digest:
+                    raise Damaged(f"{self.folder / name} does not match its digest")
+        except (OSError, KeyError, TypeError, AttributeError) as error:
+            raise Damaged(f"{self.folder} is incomplete: {error}") from error
+
+    def set_aside(self) -> Path:
+        """Rename a damaged folder, so that nothing is lost and the run can be made again."""
+        aside = self.folder.with_name(f"damaged-{_now()}-{self.folder.name}")
+        self.folder.rename(aside)
+        return aside
+
+    def arrays(self) -> NamedArrays:
+        """What was recorded, with the settings as they are called today."""
+        from stagewise.lab.store.netcdf import read
+
+        stored = read(self.folder / "trajectory.nc")
+        return replace(stored, about=dict(stored.about) | {"settings": json.dumps(self.experiment.stored())})
+
+    def final_state(self) -> dict[str, np.ndarray]:
+        return load_arrays(self.folder / "checkpoint.safetensors")[0]
+
+    @property
+    def seconds(self) -> float:
+        return float(read_json(self.folder / "result.json")["seconds"])
+
+    @contextmanager
+    def locked(self, waiting) -> Iterator[None]:
+        """Hold the block alone; `waiting()` is called once if another process has it. A killed process lets
+        go."""
+        make_folder(self.folder.parent)
+        path = _lock(self.folder)
+        try:
+            handle = open(path, "w")
+        except OSError as error:
+            raise Unwritable(f"cannot write {path}: {error.strerror}") from error
+        with handle:
+            try:
+                fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                waiting()
+                fcntl.flock(handle, fcntl.LOCK_EX)
+            yield
+
+
+def _lock(folder: Path) -> Path:
+    return folder.parent / f".{folder.name}.lock"
+
+
+def is_running(folder: Path) -> bool:
+    """Whether a process holds the block in this folder. Looks only: the lock is tried for a moment, and
+    shared."""
+    try:
+        with open(_lock(folder)) as handle:
+            fcntl.flock(handle, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return True
+    except OSError:
+        return False
+    return False
+
+
+def _now() -> str:
+    return datetime.now(UTC).strftime("%Y-%m-%dT%H-%M-%S.%fZ")

@@ -1,0 +1,170 @@
+"""Files that are whole or not there: written beside their place and renamed, read with their digests
+checked."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import secrets
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from stat import S_ISREG
+from typing import TYPE_CHECKING, Any
+
+from stagewise.errors import Unwritable, require
+
+if TYPE_CHECKING:
+    import numpy as np
+
+
+class Damaged(Exception):
+    """A file does not hold what was written to it."""
+
+
+def sha256(data: bytes) -> str:
+    return hashlib.sha256(data).hexdigest()
+
+
+def write(path: Path, fill: bytes | Callable[[Path], None], lasting: bool = True) -> str:
+    """Write a whole file, or none, and return its digest. `fill` is the content, or writes it at the path
+    given.
+
+    What is `lasting` outlives a power failure too; the rest is soon made again."""
+    try:
+        beside = path.with_name(f".{path.name}.{secrets.token_hex(6)}.part")
+        try:
+            with open(beside, "x+b") as opened:
+                if isinstance(fill, bytes):
+                    opened.write(fill)
+                    opened.flush()
+                    content = sha256(fill)
+                else:
+                    fill(beside)
+                    content = sha256(beside.read_bytes())
+                if lasting:
+                    os.fsync(opened.fileno())
+            os.replace(beside, path)
+            if lasting:
+                _keep_names(path.parent)
+        except BaseException:
+            beside.unlink(missing_ok=True)
+            raise
+        return content
+    except OSError as error:
+        raise Unwritable(
+            f"cannot write {path}: {error.strerror or error}; what was finished before is kept"
+        ) from error
+
+
+def _keep_names(folder: Path) -> None:
+    """Let the names in a folder outlive a power failure, as the files do."""
+    opened = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(opened)
+    finally:
+        os.close(opened)
+
+
+def keep_also(path: Path, other: Path) -> None:
+    """Give a file a second name, so that it is never without one; where links are not to be had, a copy."""
+    beside = other.with_name(f".{other.name}.part")
+    try:
+        beside.unlink(missing_ok=True)
+        os.link(path, beside)
+        os.replace(beside, other)
+        beside.unlink(missing_ok=True)  # it stays where both names are the same file already
+    except OSError:
+        write(other, path.read_bytes())
+
+
+def write_json(path: Path, value: Any, lasting: bool = True) -> str:
+    return write(path, (json.dumps(value, indent=1, allow_nan=False) + "\n").encode(), lasting)
+
+
+def read_json(path: Path) -> Any:
+    """What a JSON file holds; Damaged if it is none, or holds what we never write: NaN, infinities, no end of
+    brackets."""
+    try:
+        with open(path, "rb", opener=_at_once) as opened:
+            if not S_ISREG(os.fstat(opened.fileno()).st_mode):
+                raise ValueError("it is not a file")
+            return _JSON.decode(opened.read().decode())
+    except (OSError, ValueError, RecursionError) as error:
+        raise Damaged(f"{path} cannot be read: {error}") from error
+
+
+def _at_once(path: str, flags: int) -> int:
+    return os.open(path, flags | os.O_NONBLOCK)  # one could wait for ever at a pipe
+
+
+def _no_number(name: str) -> None:
+    raise ValueError(f"{name} is not a number")
+
+
+_JSON = json.JSONDecoder(parse_constant=_no_number)
+
+
+def save_arrays(
+    path: Path, arrays: Mapping[str, np.ndarray], about: Mapping[str, str], lasting: bool = True
+) -> str:
+    """Named arrays with a digest of their own inside, so that a flipped bit is noticed."""
+    import numpy as np
+    from safetensors.numpy import save
+
+    arrays = {name: np.ascontiguousarray(array) for name, array in arrays.items()}
+    return write(path, save(arrays, metadata=dict(about) | {"digest": _digest_of(arrays, about)}), lasting)
+
+
+def load_arrays(path: Path) -> tuple[dict[str, np.ndarray], dict[str, str]]:
+    from safetensors import SafetensorError, safe_open
+
+    try:
+        with safe_open(path, framework="numpy") as opened:
+            about = dict(opened.metadata() or {})
+            arrays = {name: opened.get_tensor(name) for name in opened.keys()}
+    except (OSError, SafetensorError, ValueError) as error:
+        raise Damaged(f"{path} cannot be read: {error}") from error
+    if about.pop("digest", None) != _digest_of(arrays, about):
+        raise Damaged(f"{path} does not match its digest")
+    return arrays, about
+
+
+def header(path: Path) -> dict[str, str]:
+    """What was written about the arrays in a file, or nothing if it cannot be read."""
+    from safetensors import SafetensorError, safe_open
+
+    try:
+        with safe_open(path, framework="numpy") as opened:
+            return dict(opened.metadata() or {})
+    except (OSError, SafetensorError, ValueError):
+        return {}
+
+
+def check_ending(path: Path, endings: tuple[str, ...], what: str) -> None:
+    """Refuse a file of a kind that is not written, or a folder, before anything is computed for it."""
+    require(
+        path.suffix.lower() in endings,
+        f"{what} written as {', '.join(endings)}, not as {path.name!r} (set --out)",
+    )
+    require(not path.is_dir(), f"{path} is a folder (set --out to the name of a file)")
+
+
+def make_folder(path: Path) -> Path:
+    """Create a folder, or refuse in one sentence."""
+    try:
+        path.mkdir(parents=True, exist_ok=True)
+    except FileExistsError as error:
+        raise Unwritable(f"{path} is a file, not a folder") from error
+    except OSError as error:
+        raise Unwritable(f"cannot create the folder {path}: {error.strerror}") from error
+    if not os.access(path, os.W_OK):
+        raise Unwritable(f"cannot write to the folder {path}: choose another with --out or STAGEWISE_RUNS")
+    return path
+
+
+def _digest_of(arrays: Mapping[str, np.ndarray], about: Mapping[str, str]) -> str:
+    whole = hashlib.sha256(json.dumps(dict(about), sort_keys=True).encode())
+    for name in sorted(arrays):
+        whole.update(f"{name}{arrays[name].dtype}{arrays[name].shape}".encode() + arrays[name].tobytes())
+    return whole.hexdigest()

@@ -1,0 +1,156 @@
+"""Finished runs: what was recorded, as a labelled trajectory, and the trained model of any seed."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import xarray as xr
+
+from stagewise.errors import Refused
+from stagewise.lab.spec.experiment import Experiment
+from stagewise.lab.store.block import Block
+from stagewise.lab.store.files import load_arrays
+from stagewise.lab.store.named_arrays import NamedArrays, Variables, one_after_another
+from stagewise.lab.store.runs import blocks
+
+if TYPE_CHECKING:
+    from stagewise.training.program import Program, Records
+
+RENAMED = {"numbers": "constants"}  # parts of a state that had another name in stored runs
+
+
+@dataclass(frozen=True)
+class Run:
+    """A finished experiment: its trajectory, and the trained model of any seed."""
+
+    experiment: Experiment
+    arrays: NamedArrays
+    blocks: tuple[Block, ...]
+
+    @property
+    def trajectory(self) -> xr.Dataset:
+        return self.arrays.dataset
+
+    def model(self, seed: int = 0):
+        """The trained model of one seed, ready to call."""
+        for block in self.blocks:
+            if block.first <= seed < block.last:
+                lane = {name: array[seed - block.first] for name, array in block.final_state().items()}
+                return self.experiment.model(unflatten(lane))
+        there = f"seeds 0 to {self.blocks[-1].last - 1} were"
+        raise Refused(f"{self.experiment.name}: seed {seed} was not run; {there}")
+
+    @property
+    def folders(self) -> tuple[Path, ...]:
+        return tuple(block.folder for block in self.blocks)
+
+    @property
+    def seconds(self) -> float:
+        return sum(block.seconds for block in self.blocks)
+
+
+class Runs(dict[Experiment, Run]):
+    """Finished runs by experiment, and the datasets that studies have gathered from them."""
+
+    def __init__(self, runs: Mapping[Experiment, Run]):
+        super().__init__(runs)
+        self.gathered: dict[tuple[Experiment, ...], xr.Dataset] = {}
+
+
+def stored_runs(experiments: Iterable[Experiment], root: Path) -> Runs:
+    """Runs that are all stored; only reads."""
+    return Runs(
+        {
+            experiment: load_run(experiment, blocks(experiment, root))
+            for experiment in dict.fromkeys(experiments)
+        }
+    )
+
+
+def load_run(experiment: Experiment, parts: Sequence[Block], fresh: Mapping[Path, NamedArrays] = {}) -> Run:
+    """The run in these blocks; what was computed just now is not read back."""
+    parts = [part for part in parts if part.first < experiment.lanes]
+    whole = one_after_another(
+        [fresh[part.folder] if part.folder in fresh else part.arrays() for part in parts]
+    )
+    return Run(
+        experiment,
+        whole if whole.seeds == experiment.lanes else whole.at_seeds(np.arange(experiment.lanes)),
+        tuple(parts),
+    )
+
+
+def so_far(block: Block) -> xr.Dataset | None:
+    """What a block has recorded up to its last checkpoint, without outcomes; None if there is nothing yet.
+    Only reads."""
+    found = {}
+    for name in ("previous.safetensors", "checkpoint.safetensors"):
+        if (block.folder / name).exists():
+            arrays, about = load_arrays(block.folder / name)
+            if about.get("chunk", "").isdigit():
+                found = {
+                    path.removeprefix("record/"): array
+                    for path, array in arrays.items()
+                    if path.startswith("record/")
+                }
+    if not found:
+        return None
+    program, there = block.experiment.program(), next(iter(found.values())).shape[1]
+    whole = {name: at_full_length(array, program.records) for name, array in found.items()}
+    return label(program, program.labels(), whole, {}, block).dataset.isel(record=slice(there))
+
+
+def label(
+    program: Program, labels: Variables, records: Records, outcomes: Records, block: Block
+) -> NamedArrays:
+    """Named dimensions and coordinates for what a block recorded and how its seeds ended, and the settings as
+    an attribute."""
+    dims = program.dims
+    coords = dict(labels) | {
+        "seed": (("seed",), np.arange(block.first, block.last)),
+        "record": (("record",), np.arange(program.records)),
+    }
+    recorded = {name: (("seed", "record", *dims[name]), array) for name, array in records.items()}
+    if "time" in recorded:
+        coords["time"] = recorded.pop("time")
+    ended = {name: (("seed", *dims[name]), array) for name, array in outcomes.items()}
+    return NamedArrays(
+        recorded | ended,
+        coords,
+        {"experiment": block.experiment.name, "settings": json.dumps(block.experiment.stored())},
+    )
+
+
+def at_full_length(array: np.ndarray, records: int) -> np.ndarray:
+    """A run whose seeds were all done early, with its last record repeated: nothing changes any more."""
+    return np.concatenate([array, np.repeat(array[:, -1:], records - array.shape[1], 1)], 1)
+
+
+def flatten(state: dict[str, Any], prefix: str = "") -> dict[str, np.ndarray]:
+    """Leaves of nested dicts by path."""
+    flat = {}
+    for name, value in state.items():
+        flat |= (
+            flatten(value, f"{prefix}{name}/")
+            if isinstance(value, dict)
+            else {prefix + name: np.asarray(value)}
+        )
+    return flat
+
+
+def unflatten(flat: Mapping[str, np.ndarray]) -> dict[str, Any]:
+    """The nested dicts that `flatten` took apart; parts stored under an old name get their new one."""
+    state: dict[str, Any] = {}
+    for path, value in flat.items():
+        first, *rest = path.split("/")
+        *outer, last = RENAMED.get(first, first), *rest
+        inner = state
+        for name in outer:
+            inner = inner.setdefault(name, {})
+        inner[last] = value
+    return state

@@ -1,0 +1,78 @@
+"""Training by one rule after another: chains get longer, a model becomes its own teacher."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from dataclasses import dataclass
+
+import numpy as np
+
+from stagewise.training.loop import Rule, TrainingLoop
+from stagewise.training.program import Program, Records, State
+
+
+class Phase(Rule):
+    """A rule that takes over weights from another. What the rules of one program measure has the same names
+    and shapes."""
+
+    @abstractmethod
+    def enter(self, state: State) -> State:
+        """The state of all lanes as this phase begins, from the state that the last one left."""
+
+
+@dataclass(frozen=True)
+class Phases(Program):
+    """Trainings that follow each other; `step` counts through, and so does every random stream. Turns by
+    equal rules share one compilation."""
+
+    names: tuple[str, ...]
+    phases: tuple[TrainingLoop, ...]
+
+    @property
+    def most_lanes(self) -> int:
+        return self.phases[0].most_lanes
+
+    @property
+    def chunks(self) -> int:
+        return sum(phase.chunks for phase in self.phases)
+
+    @property
+    def records(self) -> int:
+        return sum(phase.records for phase in self.phases)
+
+    def _phase(self, chunk: int) -> tuple[str, TrainingLoop, int]:
+        """The phase that a chunk is in, and which of that phase's chunks it is."""
+        for name, phase in zip(self.names, self.phases):
+            if chunk < phase.chunks:
+                return name, phase, chunk
+            chunk -= phase.chunks
+        raise IndexError(chunk)
+
+    def advance(self, state: State, chunk: int) -> tuple[State, Records]:
+        _, phase, within = self._phase(chunk)
+        return phase.advance(phase.rule.enter(state) if within == 0 else state, within)
+
+    def finished(self, state: State) -> bool:
+        return False
+
+    def outcomes(self, state: State) -> Records:
+        return self.phases[-1].outcomes(state)
+
+    def final(self, state: State) -> State:
+        return self.phases[-1].final(state)
+
+    def describe(self, chunk: int) -> tuple[str, int]:
+        name, phase, within = self._phase(chunk)
+        return name, phase.describe(within)[1]
+
+    def labels(self):
+        before = np.cumsum([0] + [phase.schedule[-1] for phase in self.phases[:-1]])
+        steps = np.concatenate(
+            [start + np.array(phase.schedule) for start, phase in zip(before, self.phases)]
+        )
+        stages = np.repeat(self.names, [phase.records for phase in self.phases])
+        return self.phases[0].labels() | {"step": (("record",), steps), "stage": (("record",), stages)}
+
+    @property
+    def dims(self):
+        return self.phases[0].dims
