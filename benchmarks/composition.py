@@ -13,7 +13,8 @@ import torch
 
 from benchmarks.timing import row, seconds
 from stagewise import threads
-from stagewise.models.attention_only import as_dense, embed
+from stagewise.models.attention_only import as_dense
+from stagewise.models.blocks import embed
 from stagewise.papers.composition import gradients
 from stagewise.papers.composition.construction import theorem4
 from stagewise.papers.composition.learning import begin, layer_names, losses

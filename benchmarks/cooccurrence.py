@@ -67,7 +67,7 @@ def torch_eager(seeds, epochs: int) -> dict:
     """Gradient descent by autograd on W, W_V, W_K, W_Q as the paper writes the model, word vectors in, seeds
     as a batch dimension."""
     settings = Descent()
-    drawn = [initial.weights(settings, seed) for seed in seeds]
+    drawn = [initial.draw_weights(settings, seed) for seed in seeds]
     sets = [settings.task.training_set(generator(seed, DATA)) for seed in seeds]
     a = torch.tensor(np.stack([w["signs"] for w in drawn]))
     # [seed, n, d, L]

@@ -17,7 +17,7 @@ ROOMS = (
     "papers.cooccurrence.closed",
     "papers.cooccurrence.response",
     "papers.cooccurrence.measured",
-    "papers.cooccurrence.weights",
+    "papers.cooccurrence.forms",
     "papers.parity.learning",
     "papers.lego.learning",
     "papers.lego.activation",
@@ -33,7 +33,7 @@ ROOMS = (
     "papers.composition.queries",
     "papers.composition.identities",
     "papers.composition.construction",
-    "papers.composition.encoding",
+    "papers.composition.encoder_steps",
 )
 _hook = install_import_hook([f"stagewise.{room}" for room in ROOMS], "beartype.beartype")
 _hook.__enter__()

@@ -5,6 +5,8 @@ so the modules that hold them take them from here."""
 
 from importlib import import_module
 
+import numpy as np
+
 
 class _Lazy:
     def __init__(self, module: str):
@@ -17,3 +19,8 @@ class _Lazy:
 jax = _Lazy("jax")
 jnp = _Lazy("jax.numpy")
 xr = _Lazy("xarray")
+
+
+def numpy_of(x):
+    """numpy for its own arrays, and jax.numpy for jax's: for code that runs on both."""
+    return np if isinstance(x, np.ndarray) else jnp

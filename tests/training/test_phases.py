@@ -50,7 +50,7 @@ def test_steps_and_stages_count_through(phases):
     assert int(seen[-1][0]["weights"]["adam"]["count"][0]) == 14  # the optimiser goes on
 
 
-def test_the_teacher_is_the_model_as_the_turn_began(phases):
+def test_the_teacher_is_the_model_as_the_phase_began(phases):
     _, seen = phases
     before = seen[2][0]["weights"]["model"]["out"]  # the end of the second phase
     for state, _ in seen[3:]:
@@ -65,7 +65,7 @@ def test_labels_are_true_only_where_answers_are_given(phases):
     assert max(agreement[3]) < 1  # an untrained teacher errs
 
 
-def test_a_turn_begun_again_gives_the_same_bits(phases):
+def test_a_phase_begun_again_gives_the_same_bits(phases):
     program, seen = phases
     state, records = program.advance(seen[2][0], 3)
     np.testing.assert_array_equal(records["loss"], seen[3][1]["loss"])

@@ -17,7 +17,8 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, Int
 
-from stagewise.tasks.composition import ideal_stream, names_of, own_symbols
+from stagewise.lazy import numpy_of
+from stagewise.models.blocks import embed
 
 AnyArray = Array | np.ndarray
 Scores = Sequence[AnyArray]
@@ -41,31 +42,6 @@ class AttentionOnly(eqx.Module):
         """Attention patterns by name; each row is a query and sums to one."""
         _, patterns = stream(embed(sigma), self.layers)
         return {f"layer{layer + 1}": pattern for layer, pattern in enumerate(patterns)}
-
-
-def embed(
-    sigma: Int[AnyArray, "batch level symbol"], dtype=np.float32
-) -> Float[AnyArray, "batch token 2 width"]:
-    """Blocks 0 and 1 of Theorem 4: token (i, j) is the unit vector of (i, j), then that of (i,
-    sigma_i(j))."""
-    return blocks_of([own_symbols(sigma), sigma], (0, 0), dtype)
-
-
-def blocks_of(
-    symbols: Sequence[Int[AnyArray, "batch level symbol"]], shifts: Sequence[int], dtype=np.float32
-) -> Float[AnyArray, "batch token blocks width"]:
-    """Blocks of unit vectors, as names_of says which."""
-    named = names_of(symbols, shifts)
-    return (named[..., None] == np.arange(named.shape[1])).astype(dtype)
-
-
-def ideal_blocks(
-    hops: Sequence[Int[AnyArray, "batch level symbol"]],
-    sigma: Int[AnyArray, "batch level symbol"],
-    dtype=np.float32,
-) -> Float[AnyArray, "batch token blocks width"]:
-    """That stream as unit vectors."""
-    return blocks_of(*ideal_stream(hops, sigma), dtype)
 
 
 def softmax(scores: Float[AnyArray, "*n key"]) -> Float[AnyArray, "*n key"]:
@@ -94,7 +70,7 @@ def stream(
         pattern = attend(seen, matrix)
         source = held + layer - 1 if copied is None else copied[layer]
         moved = pattern @ seen[..., source * width : (source + 1) * width]
-        seen = _xp(seen).concatenate([seen, moved], axis=-1)
+        seen = numpy_of(seen).concatenate([seen, moved], axis=-1)
         patterns.append(pattern)
     return seen.reshape(batch, tokens, -1, width), patterns
 
@@ -123,7 +99,7 @@ def as_dense(
     """The same model's X(0), W_KQ and W_OV in d = width (L + 2) dimensions."""
     tokens, held, width = first.shape
     d = width * (held + len(scores))
-    X = _xp(first).pad(first.reshape(tokens, -1).T, ((0, d - held * width), (0, 0)))
+    X = numpy_of(first).pad(first.reshape(tokens, -1).T, ((0, d - held * width), (0, 0)))
     key_query = [np.pad(matrix, (0, d - len(matrix))) for matrix in scores]
     places = np.eye(held + len(scores))
     output_value = [
@@ -131,7 +107,3 @@ def as_dense(
         for layer in range(len(scores))
     ]
     return X, key_query, output_value
-
-
-def _xp(x: AnyArray):
-    return np if isinstance(x, np.ndarray) else jnp

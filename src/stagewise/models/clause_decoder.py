@@ -8,7 +8,7 @@ is the same model written out clause by clause."""
 from __future__ import annotations
 
 from math import sqrt
-from typing import NamedTuple
+from typing import NamedTuple, Protocol, runtime_checkable
 
 import equinox as eqx
 import jax
@@ -17,7 +17,29 @@ import numpy as np
 from jaxtyping import Array, Bool, Float, Int
 
 from stagewise.models.sizes import Clauses
-from stagewise.tasks.lego import Sentences
+
+
+@runtime_checkable
+class Sentences(Protocol):
+    """What the decoder reads: predicate l has variables[l], actions[l - 1], variables[l - 1], and answer l
+    has answered[l], values[l]."""
+
+    @property
+    def variables(self) -> Int[Array, "batch answers"]: ...
+
+    @property
+    def actions(self) -> Int[Array, "batch length"]: ...
+
+    @property
+    def answered(self) -> Int[Array, "batch answers"]: ...
+
+    @property
+    def values(self) -> Int[Array, "batch answers"]: ...
+
+    @property
+    def length(self) -> int: ...
+
+    def _replace(self, **changes: Array) -> Sentences: ...
 
 
 class Answers(NamedTuple):

@@ -6,8 +6,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array
 
-from stagewise.models.clause_decoder import ClauseDecoder
-from stagewise.tasks.lego import Sentences
+from stagewise.models.clause_decoder import ClauseDecoder, Sentences
 
 
 def rollout(model: ClauseDecoder, sentences: Sentences) -> Sentences:

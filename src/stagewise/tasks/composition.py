@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Literal
 import numpy as np
 
 from stagewise.errors import Refused, require
-from stagewise.lazy import jax, jnp
+from stagewise.lazy import jax, jnp, numpy_of
 
 if TYPE_CHECKING:
     from jaxtyping import Array, Bool, Int, Key
@@ -159,7 +159,7 @@ def after(
     more: Int[Array, "*batch level symbol"], hops: Int[Array, "*batch level symbol"], r: int
 ) -> Int[Array, "*batch level symbol"]:
     """Hops after r hops: more_{i+r}(hops_i(j))."""
-    return _take(_xp(hops).roll(more, -r, axis=-2), hops)
+    return _take(numpy_of(hops).roll(more, -r, axis=-2), hops)
 
 
 def doubled_hops(
@@ -199,35 +199,8 @@ def right_keys(
     return [each.reshape(-1, k * N) for each in (first, *later)]
 
 
-def own_symbols(sigma: Int[Array, "batch level symbol"]) -> Int[Array, "batch level symbol"]:
-    """j at every token (i, j)."""
-    xp = _xp(sigma)
-    return xp.broadcast_to(xp.arange(sigma.shape[-1]), sigma.shape)
-
-
-def names_of(
-    symbols: list[Int[Array, "batch level symbol"]], shifts: tuple[int, ...]
-) -> Int[Array, "batch token blocks"]:
-    """Which unit vector each block of each token is: token (i, j) names symbols[i, j] at level i + shift."""
-    xp, (k, N) = _xp(symbols[0]), symbols[0].shape[-2:]
-    named = [(np.arange(k)[:, None] + shift) % k * N + each for each, shift in zip(symbols, shifts)]
-    return xp.stack([each.reshape(*each.shape[:-2], k * N) for each in named], -1)
-
-
-def ideal_stream(
-    hops: list[Int[Array, "batch level symbol"]], sigma: Int[Array, "batch level symbol"]
-) -> tuple[list, tuple[int, ...]]:
-    """Symbols and shifts of Theorem 4's stream: block l + 1 names hop_i^r(j) at level i + r - 1, for r =
-    2^(l-1)."""
-    return [own_symbols(sigma), sigma, *hops], (0, 0, *(2**layer - 1 for layer in range(len(hops))))
-
-
 def _take(rows, at):
     """rows[..., at], with both broadcast."""
-    xp = _xp(rows)
+    xp = numpy_of(rows)
     shape = np.broadcast_shapes(rows.shape, at.shape)
     return xp.take_along_axis(xp.broadcast_to(rows, shape), xp.broadcast_to(at, shape), axis=-1)
-
-
-def _xp(x):
-    return np if isinstance(x, np.ndarray) else jnp

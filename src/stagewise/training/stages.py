@@ -24,7 +24,7 @@ OUTCOMES = ("event", "time ran out", "solver gave up", "not finite", "not run")
 class Until:
     """A watched quantity reaches a threshold, from below or from above.
 
-    The threshold is a number, or the name of one of the lane's numbers."""
+    The threshold is a number, or the name of one of the lane's constants."""
 
     quantity: str
     reaches: float | str

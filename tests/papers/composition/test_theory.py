@@ -9,8 +9,10 @@ import numpy as np
 import pytest
 
 from stagewise.errors import Refused
-from stagewise.models.attention_only import as_dense, dense, embed, stream
-from stagewise.papers.composition import counting, gradients, identities, queries, same
+from stagewise.models.attention_only import as_dense, dense, stream
+from stagewise.models.blocks import embed
+from stagewise.papers.composition import agreement as same
+from stagewise.papers.composition import counting, gradients, identities, queries
 from stagewise.papers.composition.construction import (
     any_number_of_levels,
     knows_hidden,

@@ -11,7 +11,7 @@ from scipy.integrate import solve_ivp
 
 import stagewise as sw
 from stagewise.errors import Refused
-from stagewise.papers.cooccurrence import appendix_b, closed, forms, initial, response, weights
+from stagewise.papers.cooccurrence import appendix_b, closed, forms, initial, response
 from stagewise.papers.cooccurrence.experiments import (
     SHARED,
     Descent,
@@ -28,7 +28,7 @@ STARTS = ("condition1", "torch_linear", "kaiming_linear", "kaiming_normal")
 
 
 def drawn(settings, seed=0):
-    w = initial.weights(settings, seed)
+    w = initial.draw_weights(settings, seed)
     sentences = settings.task.training_set(generator(seed, DATA))
     constants = initial.data(settings, seed) | {"signs": w["signs"]}
     return w, sentences, {name: jnp.asarray(value) for name, value in constants.items()}
@@ -46,15 +46,15 @@ def test_gradients_of_appendix_b_are_those_of_the_model(start, irrelevant):
     # With 8 words some occur twice in a sequence.
     task = Cooccurrence(12, 5, 35 if irrelevant == "distinct" else 8, irrelevant)
     w, sentences, constants = drawn(replace(SMALL, initial=start, task=task), seed=3)
-    near(appendix_b.flow(w, sentences), weights.velocity(w, constants))
+    near(appendix_b.flow(w, sentences), forms.plain_velocity(w, constants))
 
 
 @pytest.mark.parametrize("start", STARTS)
 def test_systems_of_appendix_c_are_the_flow_of_the_weights(start):
     w, sentences, constants = drawn(replace(SMALL, initial=start, task=Cooccurrence(12, 5, 8)), seed=1)
-    plain = {name: w[name] for name in weights.WEIGHTS}
-    along = (plain,), (weights.velocity(plain, constants),)
-    kinds, moved = jax.jvp(lambda w: weights.inner_products(w, constants["signs"]), *along)
+    plain = {name: w[name] for name in forms.WEIGHTS}
+    along = (plain,), (forms.plain_velocity(plain, constants),)
+    kinds, moved = jax.jvp(lambda w: forms.inner_products(w, constants["signs"]), *along)
     near(
         forms.six_kinds_velocity({name: kinds[name] for name in forms.SIX}, constants),
         {name: moved[name] for name in forms.SIX},
@@ -105,8 +105,8 @@ def test_descent_is_exact_over_many_steps():
 
 def test_the_neurons_that_ride_along_move_as_in_the_six_kinds():
     w, _, constants = drawn(SMALL)
-    kinds = {name: jnp.asarray(v) for name, v in weights.inner_products(w, w["signs"]).items()}
-    followed = initial.neurons(w)
+    kinds = {name: jnp.asarray(v) for name, v in forms.inner_products(w, w["signs"]).items()}
+    followed = initial.followed_neurons(w)
     constants["signs"] = jnp.asarray(followed["signs"])  # padded with neurons that are not there
     b, _ = response.pulls(kinds["G"], kinds["S"], constants)
     ours = closed.neuron_velocity(
@@ -221,9 +221,9 @@ def test_descent_goes_to_the_flow_as_the_rate_falls(runs):
 def test_starts_have_their_scales():
     for start in STARTS:
         settings = TwoPhases(task=SHARED, initial=start, width=200, neurons=300, attention_scale=0.5)
-        w, (s0, s1) = initial.weights(settings, 0), settings.scales()
+        w, (s0, s1) = initial.draw_weights(settings, 0), settings.scales()
         assert w["W"].std() == pytest.approx(s1, rel=0.02) and w["WK"].std() == pytest.approx(s0, rel=0.03)
-    uniform = initial.weights(TwoPhases(task=SHARED, initial="torch_linear"), 0)
+    uniform = initial.draw_weights(TwoPhases(task=SHARED, initial="torch_linear"), 0)
     assert abs(uniform["W"]).max() <= 1 / np.sqrt(128) and abs(uniform["WV"]).max() <= 1 / np.sqrt(64)
 
 

@@ -7,8 +7,8 @@ import pytest
 from stagewise.papers.parity import lemmas, plain, precision, theory
 from stagewise.papers.parity.asymptotics import first_sizes
 from stagewise.papers.parity.construction import neurons
-from stagewise.papers.parity.enumerated import correlations
 from stagewise.papers.parity.experiments import ThreeSteps
+from stagewise.papers.parity.lemmas import correlations
 from stagewise.papers.parity.three_steps import frozen
 from stagewise.tasks.parity import Parity
 

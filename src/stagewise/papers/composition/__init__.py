@@ -10,11 +10,12 @@ excess falls exponentially in k (Theorem 5). But with easier data it takes a few
 trained at once, the same happens by itself: as long as a layer is not trained, what it hands on is the same
 for all queries, and the layers after it get no gradient (Theorem 8).
 
-Read on: `tasks/composition.py`, `models/attention_only.py` (blocks, and the model to the letter),
+Read on: `tasks/composition.py`, `models/blocks.py` and `models/attention_only.py` (the model to the letter),
 `construction.py` (Theorems 4 and 9), `queries.py` (Section 4), `gradients.py` (one gradient in closed form
-and by counting), `learning.py` (Algorithms 1 and 2); `models/encoder.py` and `encoding.py` (Figure 3 right);
-`experiments.py`, `studies.py`, `claims/`, `figures.py`; then `identities.py`, `counting.py`, `same.py`,
-`start.py`.
+and by counting), `learning.py` (Algorithms 1 and 2); `models/encoder.py` and `encoder_steps.py` (Figure 3
+right);
+`experiments.py`, `studies.py`, `claims/`, `figures.py`; then `identities.py`, `counting.py`, `agreement.py`,
+`initial.py`, `readings.py`.
 
 Where the paper's print is off, the code carries the right formula. Its slips, once:
 - Theorems 4 and 9 write the output at (1, j) and the label with x; j = x. After layer l + 1 the new block is

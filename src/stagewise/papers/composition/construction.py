@@ -13,8 +13,9 @@ import numpy as np
 from jaxtyping import Float, Int
 
 from stagewise.errors import require
-from stagewise.models.attention_only import Scores, blocks_of, embed, stream
-from stagewise.tasks.composition import Composition, first_hop, hop, own_symbols
+from stagewise.models.attention_only import Scores, stream
+from stagewise.models.blocks import blocks_of, embed, own_symbols
+from stagewise.tasks.composition import Composition, first_hop, hop
 
 SHARP = 200.0  # the scale of scores: exp(-120) is already nothing in float32
 

@@ -351,7 +351,7 @@ class Same(Experiment):
         )
 
     def program(self):
-        from stagewise.papers.composition.same import DIMS, measure
+        from stagewise.papers.composition.agreement import DIMS, measure
         from stagewise.training.measurement import Measurement
 
         layers = tuple(range(1, self.training.task.depth + 1))

@@ -13,7 +13,7 @@ from stagewise.lab.draw.phase_diagram import heat
 from stagewise.lab.spec.settings import setting
 from stagewise.lab.spec.study import BeyondQuick
 from stagewise.papers.composition import queries
-from stagewise.papers.composition.claims.gradients import least_sizes
+from stagewise.papers.composition.readings import least_sizes
 from stagewise.papers.composition.studies import (
     by_levels,
     by_levels_all,

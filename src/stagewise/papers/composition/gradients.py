@@ -11,7 +11,8 @@ from __future__ import annotations
 import numpy as np
 from jaxtyping import Float, Int
 
-from stagewise.tasks.composition import doubled_hops, ideal_stream, names_of, right_keys
+from stagewise.models.blocks import ideal_stream, names_of
+from stagewise.tasks.composition import doubled_hops, right_keys
 
 
 def fixed_points(hidden: Int[np.ndarray, "level symbol"]) -> Int[np.ndarray, " level"]:

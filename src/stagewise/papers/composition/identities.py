@@ -10,7 +10,8 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, Int
 
-from stagewise.models.attention_only import AnyArray, Scores, as_dense, dense, embed, ideal_blocks, stream
+from stagewise.models.attention_only import AnyArray, Scores, as_dense, dense, stream
+from stagewise.models.blocks import embed, ideal_blocks
 from stagewise.papers.composition import gradients
 from stagewise.papers.composition.construction import SHARP, theorem4
 from stagewise.papers.composition.learning import begin, layer_names, losses

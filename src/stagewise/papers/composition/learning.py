@@ -2,7 +2,7 @@
 
 The curriculum takes two steps for every hop: key-query matrices on that hop's loss, then readouts at the new
 matrices. The mixture steps on the sum of all losses, L times on key-query matrices and once on readouts. One
-rule does both: what a step trains on, and what it moves, are numbers."""
+rule does both: what a step trains on, and what it moves, are constants."""
 
 from __future__ import annotations
 
@@ -15,7 +15,8 @@ import numpy as np
 import optax
 from jaxtyping import Array, Bool, Float, Int, Key
 
-from stagewise.models.attention_only import embed, ideal_blocks, read_out, stream
+from stagewise.models.attention_only import read_out, stream
+from stagewise.models.blocks import embed, ideal_blocks
 from stagewise.tasks.composition import Composition, doubled_hops, right_keys
 from stagewise.training.loop import Rule
 

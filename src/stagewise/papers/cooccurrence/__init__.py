@@ -14,8 +14,8 @@ by so little that margin and training time do not notice (claim `attn_share.size
 Read on: `response.py` (what the loss reads), `closed.py` (the exact system that weights obey, by flow and by
 descent), `forms.py` (the paper's six kinds of inner products and plain weights beside it), `experiments.py`
 and `studies.py` (what is run), `claims/` (what the paper says, by its sections), `limits.py` (models of three
-and seven numbers that predict the measurements), `figures.py`; then `initial.py` and `start.py` (how weights
-start), `measured.py`, `recorded.py` and `appendix_b.py`.
+and seven numbers that predict the measurements), `figures.py`; then `initial.py` (how weights
+start), `at_start.py` (what the proofs say of the start), `measured.py`, `readings.py` and `appendix_b.py`.
 
 Where the paper's print is off, the code carries the right formula. Its slips, once:
 - Theorem 3.2, third item: -G(mu3) <= constant must read >=.

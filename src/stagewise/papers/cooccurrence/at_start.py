@@ -28,7 +28,7 @@ COORDS = {"lemma": np.array(LEMMAS), "extreme": np.array(("least", "mean", "most
 
 def measure(settings, seed: int) -> dict[str, np.ndarray]:
     """Ratios to the bounds of Appendix D, and speeds a_j d(w_j W_V mu)/dt in units of (s0^2 + s1^2) m."""
-    w, sentences = initial.weights(settings, seed), settings.task.training_set(generator(seed, DATA))
+    w, sentences = initial.draw_weights(settings, seed), settings.task.training_set(generator(seed, DATA))
     attention, F, error = appendix_b.respond(w, sentences)
     (s0, s1), m = settings.scales(), settings.width
     pull = sentences.label * error / len(error)

@@ -95,7 +95,7 @@ def descend(state: State, data: dict[str, Array], rate: Array) -> State:
 @dataclass(frozen=True)
 class ClosedFlow(Motion):
     """The closed system in motion, with a few neurons. `clock` is a weight that counts time; everything that
-    differs between runs, the training set included, is among the numbers: one program serves all up to its
+    differs between runs, the training set included, is among the constants: one program serves all up to its
     size (vocabulary, samples, length)."""
 
     size: tuple[int, int, int]
@@ -104,8 +104,8 @@ class ClosedFlow(Motion):
 
     def velocity(self, weights, constants, samples):
         b, M = pulls(weights["G"], weights["S"], constants)
-        values, neurons = value_velocity(weights, b, constants), neuron_velocity(weights, b, constants)
-        return values | neurons | score_velocity(weights, M, constants) | {"clock": jnp.ones(())}
+        values, followed = value_velocity(weights, b, constants), neuron_velocity(weights, b, constants)
+        return values | followed | score_velocity(weights, M, constants) | {"clock": jnp.ones(())}
 
     def measure(self, weights, constants):
         b, M = pulls(weights["G"], weights["S"], constants)
@@ -125,7 +125,7 @@ class ClosedFlow(Motion):
         }
 
     def samples(self, kind):
-        return np.ones(1)  # the training set is among the numbers, with its weights
+        return np.ones(1)  # the training set is among the constants, with its weights
 
 
 @dataclass(frozen=True)

@@ -20,7 +20,7 @@ COMPILED = ((83, 60, 6), (163, 60, 6))
 """Vocabularies, samples and lengths that the flow is compiled for: a smaller problem runs in the program of
 the next larger."""
 
-ENDS = 3  # the most stages of any flow here: all have as many numbers, and so one program
+ENDS = 3  # the most stages of any flow here: all have as many constants, and so one program
 
 FRACTIONS = (0.1, 0.3, 1.0)
 """Of the whole time: where flow and descent are compared."""

@@ -8,41 +8,65 @@ from dataclasses import dataclass
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array
+from jaxtyping import Array, ArrayLike
 
-from stagewise.papers.cooccurrence import closed, initial, weights
+from stagewise.models.one_layer import OneLayer
+from stagewise.papers.cooccurrence import closed, initial
 from stagewise.papers.cooccurrence.measured import COORDS
 from stagewise.papers.cooccurrence.response import attend, outputs, pulls
 from stagewise.tasks.cooccurrence import SPECIAL
 from stagewise.training.loop import Rule
 
 FORMS = ("weights", "six kinds", "compact")
+WEIGHTS = ("W", "WV", "WK", "WQ")
 SIX = ("H", "N", "S", "CV", "CK", "CQ")
 COMPACT = (*closed.VALUES, *closed.ATTENTION)
+
+
+# Plain weights: the loss differentiated automatically, the form to check all others against.
+
+
+def plain_loss(weights: dict[str, ArrayLike], data: dict[str, ArrayLike]) -> Array:
+    """Mean logistic loss over the training set."""
+    model = OneLayer(
+        **{name: jnp.asarray(weights[name]) for name in WEIGHTS}, signs=jnp.asarray(data["signs"])
+    )
+    return jnp.mean(jax.nn.softplus(-data["label"] * jax.vmap(model)(jnp.asarray(data["tokens"]))))
+
+
+def plain_velocity(weights: dict[str, ArrayLike], data: dict[str, ArrayLike]) -> dict[str, Array]:
+    """Gradient flow: minus the gradient of the loss in every weight."""
+    return jax.tree.map(jnp.negative, jax.grad(plain_loss)({name: weights[name] for name in WEIGHTS}, data))
+
+
+def inner_products(weights: dict[str, ArrayLike], signs: ArrayLike) -> dict[str, ArrayLike]:
+    """The compact closed system's state, and the six kinds of Appendix C, of given weights."""
+    W, V = weights["W"], weights["WV"]
+    return initial.inner_products(weights | {"signs": signs}) | {"H": W @ V, "N": W @ W.T}
 
 
 def six_kinds_velocity(state: dict[str, Array], data: dict[str, Array]) -> dict[str, Array]:
     """Appendix C: the six kinds of inner products move on their own."""
     a, G = data["signs"], state["H"].T @ data["signs"]
     b, M = pulls(G, state["S"], data)
-    neurons, values = jnp.outer(a, state["H"] @ b), jnp.outer(b, G)
+    by_neurons, values = jnp.outer(a, state["H"] @ b), jnp.outer(b, G)
     return {
         "H": jnp.outer(a, state["CV"] @ b) + jnp.outer(state["N"] @ a, b),
-        "N": neurons + neurons.T,
+        "N": by_neurons + by_neurons.T,
         "CV": values + values.T,
     } | closed.score_velocity(state, M, data)
 
 
 def start(settings, seeds: np.ndarray) -> tuple[dict, dict]:
-    """All three forms of each seed's start, and its numbers."""
+    """All three forms of each seed's start, and its constants."""
     lanes = [_lane(settings, int(seed)) for seed in seeds]
     return jax.tree.map(lambda *leaves: np.stack(leaves), *lanes)
 
 
 def _lane(settings, seed: int) -> tuple[dict, dict]:
-    drawn = initial.weights(settings, seed)
+    drawn = initial.draw_weights(settings, seed)
     constants = initial.data(settings, seed) | {"signs": drawn.pop("signs")}
-    kinds = weights.inner_products(drawn, constants["signs"])
+    kinds = inner_products(drawn, constants["signs"])
     return {
         "weights": drawn,
         "six kinds": {name: kinds[name] for name in SIX},
@@ -69,7 +93,7 @@ class SideBySide(Rule):
 
     def step(self, state, constants, key):
         def velocity(state):
-            flows = (weights.velocity, six_kinds_velocity, closed.velocity)
+            flows = (plain_velocity, six_kinds_velocity, closed.velocity)
             return {form: flow(state[form], constants) for form, flow in zip(FORMS, flows)}
 
         def along(state, speed, time):
@@ -90,7 +114,7 @@ class SideBySide(Rule):
     def measure(self, state, constants, key):
         a, six = constants["signs"], state["six kinds"]
         forms = (
-            weights.inner_products(state["weights"], a),
+            inner_products(state["weights"], a),
             six | {"G": six["H"].T @ a, "alpha": a @ six["N"] @ a},
             state["compact"],
         )

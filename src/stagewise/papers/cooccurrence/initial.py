@@ -13,7 +13,7 @@ TEST_SEQUENCES = 240
 RIDERS = 16  # how many neurons the flow follows one by one: as many for every m1
 
 
-def weights(settings, seed: int) -> dict[str, np.ndarray]:
+def draw_weights(settings, seed: int) -> dict[str, np.ndarray]:
     """W [m1, m], W_V, W_K, W_Q [m, d] and the signs a [m1]. Narrower networks are not parts of wider ones."""
     (s0, s1), rng, d, m = (
         settings.scales(),
@@ -75,7 +75,7 @@ def counts(sentences: Sentences, vocabulary: int) -> np.ndarray:
     return (sentences.tokens[:, :, None] == np.arange(vocabulary)).any(1).sum(0).astype(float)
 
 
-def neurons(w: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
+def followed_neurons(w: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
     """The first neurons' rows of H = W W_V, N a and N = W W^T; rows of neurons that are not there are
     zero."""
     some = w["W"][:RIDERS]
@@ -95,22 +95,22 @@ def neurons(w: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
 
 
 def flow(settings, seeds: np.ndarray, padded: tuple[int, int, int]) -> tuple[dict, dict]:
-    """State and numbers of the closed flow for each seed, padded to (vocabulary, samples, length)."""
+    """State and constants of the closed flow for each seed, padded to (vocabulary, samples, length)."""
     return _lanes(
         [_padded(*_lane(settings, int(seed), riders=True), settings.task, padded) for seed in seeds]
     )
 
 
 def descent(settings, seeds: np.ndarray) -> tuple[dict, dict]:
-    """State and numbers of closed descent for each seed."""
+    """State and constants of closed descent for each seed."""
     return _lanes([_lane(settings, int(seed), riders=False) for seed in seeds])
 
 
 @lru_cache(maxsize=64)
 def _start(beginning, seed: int) -> tuple[dict, dict]:
     """Inner products of a start; runs that differ in where they end begin alike."""
-    w = weights(beginning, seed)
-    return inner_products(w), neurons(w)
+    w = draw_weights(beginning, seed)
+    return inner_products(w), followed_neurons(w)
 
 
 def _lanes(lanes: list) -> tuple[dict, dict]:

@@ -144,12 +144,12 @@ def _testing(state, data):
 
 
 def _special(state, moving, b, data):
-    neurons, special = data["neurons"] * state["CV"] @ b, slice(SPECIAL)
+    through_neurons, special = data["neurons"] * state["CV"] @ b, slice(SPECIAL)
     return {
         "G": state["G"][special],
         "dG_values": (state["alpha"] * b)[special],
-        "dG_neurons": neurons[special],
-        "dG_neurons_largest": (abs(neurons) * data["seen"]).max(),
+        "dG_neurons": through_neurons[special],
+        "dG_neurons_largest": (abs(through_neurons) * data["seen"]).max(),
         "scores": state["S"][special, special],
         "dscores": moving["S"][special, special],
         "value_self": state["CV"][special, special],

@@ -32,7 +32,7 @@ widths = Study(
     wide,
     over={"width": (128, 512, 2048, 8192)},
 )
-neurons = Study(
+neuron_counts = Study(
     "cooccurrence.neurons",
     "How both phases depend on the number of neurons m1.",
     wide,

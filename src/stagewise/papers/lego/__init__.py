@@ -16,8 +16,8 @@ Read on: `tasks/groups.py`, `tasks/lego.py`, `models/clause_decoder.py` and `mod
 of Section 7), `learning.py`; for the theory `activation.py`, `one_step.py` (stage 1, values), `retrieval.py`
 (stage 1, variables), `two_steps.py` (stage 2), `recursion.py` (Algorithm 2), `tensor_power.py`; `plain.py`,
 `algorithms.py` and `gradients.py` (the whole of Definition 3.5, its training, and the paper's formulas, which
-`identities.py` compares); `experiments.py` and `studies/`, `claims/`, `figures.py`; then `start.py`,
-`watched.py`, `recorded.py`.
+`identities.py` compares); `experiments.py` and `studies/`, `claims/`, `figures.py`; then `initial.py`,
+`readings.py`.
 
 Where the paper's print is off, the code carries the right formula. Its slips, once:
 - (18b) has V(g') = +2B/n for actions outside the fibre; it must be negative, as (18c) and Lemma E.3 need.

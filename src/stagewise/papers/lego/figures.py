@@ -10,12 +10,19 @@ import xarray as xr
 from stagewise.lab.draw.charts import band, lines, points
 from stagewise.lab.draw.figures import figure
 from stagewise.lab.spec.study import BeyondQuick
-from stagewise.papers.lego.claims.length import missed_at
-from stagewise.papers.lego.readings import action_of, at_end_of, half_length, half_sums, top_of, winners
+from stagewise.papers.lego.readings import (
+    ORDER,
+    action_of,
+    at_end_of,
+    half_length,
+    half_sums,
+    missed_at,
+    top_of,
+    winners,
+)
 from stagewise.papers.lego.studies.theory import cyclic as one_step
 from stagewise.papers.lego.studies.theory import cyclic_sizes, recursion, symmetric_sizes
 from stagewise.papers.lego.studies.training import cyclic, recursive, stabilisers, stayed, symmetric
-from stagewise.papers.lego.watched import ORDER
 from stagewise.tasks.groups import Action
 
 LENGTH = alt.X("tested:Q", scale=alt.Scale(type="log", base=2), title="length of the chain")

@@ -15,7 +15,7 @@ from jaxtyping import Array, Float, Key
 from stagewise.models.clause_decoder import Answers, ClauseDecoder, plain
 from stagewise.models.rollout import rollout
 from stagewise.models.sizes import Clauses
-from stagewise.papers.lego.watched import BONUS, LOOKED, ORDER, RAISED, WATCHED
+from stagewise.papers.lego.readings import BONUS, LOOKED, ORDER, RAISED, WATCHED
 from stagewise.tasks.lego import Lego, Sentences
 from stagewise.training import adam
 from stagewise.training.phases import Phase

@@ -1,4 +1,4 @@
-"""What claims and figures read off trajectories."""
+"""What is watched of a decoder in training, and what claims and figures read off trajectories."""
 
 from __future__ import annotations
 
@@ -10,6 +10,13 @@ from stagewise.lab.spec.settings import setting
 from stagewise.lazy import xr
 from stagewise.papers.lego import closed
 from stagewise.tasks.groups import Action, fibres
+
+RAISED = ("nothing", "predicate", "answer")
+BONUS = 2.0  # by which the score of the clause that is needed is raised, for the predicate or the answer
+LOOKED = (5, 10, 20)  # lengths at which attention is watched, as in Figures 2, 6 and 7
+WATCHED = 100  # sentences, as there
+ORDER = np.array([3, 0, 4, 2, 1])  # of the predicates, in Figure 5
+STOP = 2.97  # the paper stops at loss d^-2.97 for a clip of 6 (Lemma E.35)
 
 
 def action_of(run: xr.Dataset) -> Action:
@@ -168,3 +175,22 @@ def trend(attention: xr.DataArray, length: int) -> np.ndarray:
     place = np.arange(1, length + 1) / length
     rows = attention.sel(looked=length).isel(place=slice(0, length)).values
     return np.array([np.polyfit(place, row, 1)[0] for row in rows])
+
+
+def missed_at(runs: xr.Dataset, rule: str) -> np.ndarray:
+    """log epsilon at each size, stopped by loss (1.1 times its least), by the paper's loss, or by time."""
+    found = []
+    for d, run in each(runs):
+        if rule == "loss":
+            value = at_loss(run, "missed", 1.1 * least_loss(run, d))
+        elif rule == "paper":
+            value = at_loss(run, "missed", d**-STOP)
+        else:
+            value = at_time(run, "missed", d ** float(rule))
+        found.append(np.log(value[0]))
+    return np.array(found)
+
+
+def each(runs: xr.Dataset):
+    """(d, run) of a study over vocabulary sizes."""
+    return [(float(d), runs.sel(vocabulary=d).assign_attrs(runs.attrs)) for d in runs.vocabulary.values]

@@ -24,7 +24,7 @@ from stagewise.training.flow import Motion
 @dataclass(frozen=True)
 class TwoSteps(Motion):
     """The four scores, moved by the losses of some answers. Which answers of how long chains, and what
-    neurons see there, are numbers of the lane: see `lane`."""
+    neurons see there, are constants of the lane: see `lane`."""
 
     answers: int
     neurons: int
@@ -105,7 +105,7 @@ def lane(
     rng: np.random.Generator,
     firsts: int | None = None,
 ) -> dict:
-    """The numbers of a lane: what neurons see in the chains of each loss."""
+    """The constants of a lane: what neurons see in the chains of each loss."""
     found = {}
     for index, (length, step) in enumerate(steps):
         xp = np if isinstance(features, np.ndarray) else jnp

@@ -12,7 +12,7 @@ conflicting loss falls, and the neurons finish the work.
 Read on: `closed.py` (the exact system that the weights obey), `experiments.py` and `studies.py` (what is
 run), `claims/` (what the paper says, by its sections), `figures.py`; then `orbits.py` (any number of groups
 in 22 numbers), `construction.py` (Lemma 6.1), `features.py` (margins), `appendix_b.py` (the gradients as
-printed) and `recorded.py` (reading trajectories).
+printed) and `readings.py` (reading trajectories).
 
 Where the paper's print is off, the code carries the right formula. Its slips, once:
 - B.1: the gradient of the negative head's neurons is printed with the positive head's attention. Section 5.2

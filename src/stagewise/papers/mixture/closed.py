@@ -121,7 +121,7 @@ def coords(task: Mixture) -> dict[str, np.ndarray]:
 
 @dataclass(frozen=True)
 class Closed(Motion, StagedStep):
-    """The closed system in motion: by gradient flow, or by gradient descent with the numbers' learning
+    """The closed system in motion: by gradient flow, or by gradient descent with the constants' learning
     rates."""
 
     task: Mixture

@@ -14,7 +14,7 @@ from stagewise.training.program import INITIAL, stream
 
 
 def constants(values: dict[str, float], lanes: int) -> dict[str, np.ndarray]:
-    """The same numbers in every lane."""
+    """The same constants in every lane."""
     return {name: np.full(lanes, float(value)) for name, value in values.items()}
 
 

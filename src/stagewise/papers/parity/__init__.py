@@ -14,8 +14,8 @@ attention); one head gets stuck in some seeds with a chain of thought too.
 Read on: `tasks/parity.py`, `models/gpt.py` and `models/answers.py` (the exact fast path), `learning.py`
 (training), `theory.py` (the one-layer network in table form; `plain.py` the same with weights),
 `three_steps.py` (Theorem 3), `lemmas.py`, `construction.py` (Theorem 1), `experiments.py` and `studies/`
-(what is run), `claims/`, `figures.py`; then `start.py`, `identities.py`, `precision.py`, `rounded.py`,
-`orthogonality.py`, `asymptotics.py`, `enumerated.py`, `recorded.py`.
+(what is run), `claims/`, `figures.py`; then `initial.py`, `identities.py`, `precision.py`,
+`orthogonality.py`, `asymptotics.py`, `readings.py`.
 
 Where the paper's print is off, the code carries the right formula. Its slips, once:
 - Section 3.1 swaps the losses with and without a chain of thought. Theorem 3 has sgn(T) = b[i+1] where T > 0

@@ -347,7 +347,7 @@ class Rounded(ThreeSteps):
     }
 
     def program(self):
-        from stagewise.papers.parity.rounded import DIMS, PRECISIONS, measure
+        from stagewise.papers.parity.precision import DIMS, PRECISIONS, measure
         from stagewise.training.measurement import Measurement
 
         return Measurement(measure, replace(self, seeds=1), tuple(DIMS.items()), (("precision", PRECISIONS),))

@@ -21,7 +21,7 @@ def start(settings, seeds: np.ndarray) -> State:
 
 
 def lane(settings, seed: int) -> tuple[dict, dict]:
-    """Weights and numbers of one seed."""
+    """Weights and constants of one seed."""
     task, steps = settings.task, (settings.decay_samples or settings.samples) // settings.batch
     secret = task.draw_secret(generator(seed, DATA))
     model = draw(settings.shape, generator(seed, INITIAL), settings.scale, settings.embedding_scale).weights()

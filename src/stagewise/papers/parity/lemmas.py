@@ -6,11 +6,13 @@ alpha."""
 
 from __future__ import annotations
 
+from itertools import combinations
 from math import log, sqrt
 
 import numpy as np
 
 from stagewise.papers.parity.theory import Coefficients, Network, Sequences
+from stagewise.tasks.parity import Parity
 
 FAILURE = 0.1  # the paper's delta
 STATISTICS = ("delta", "alpha", "beta", "psi", "gamma", "zeta")
@@ -127,3 +129,24 @@ def third_gradient(network: Network, start: np.ndarray) -> np.ndarray:
     share = (on[:, :, 0] - on[:, :, 1]) / 4
     share[:, 0] = on[:, 0, 0] / 2
     return network.signs[:, None, None] * share[:, :, None] * turn
+
+
+def correlations(bits: int, secret_size: int, chain_of_thought: bool) -> tuple[float, float]:
+    """Given the bit at an asked place, how the next bit correlates with the bits before: the least on what it
+    needs, the most elsewhere.
+
+    Over all inputs and all secrets in ascending order; the largest over the values of the given bit."""
+    task = Parity(bits, secret_size, chain_of_thought)
+    inputs = (np.arange(2**bits)[:, None] >> np.arange(bits)) & 1
+    least, most = 1.0, 0.0
+    for secret in combinations(range(bits), secret_size):
+        labels = inputs @ task.sums(np.array(secret)).astype(int) % 2
+        read = np.concatenate([inputs, np.zeros((len(inputs), 1), int), labels[:, :-1]], 1)
+        for answer, place in enumerate(task.asked):
+            needed = np.flatnonzero(task.depends_on(np.array(secret))[:, answer])
+            for own in np.unique(read[:, place]):
+                given = read[:, place] == own
+                found = abs((1 - 2 * labels[given, answer]) @ (1 - 2 * read[given, :place])) / given.sum()
+                least = min(least, found[needed].min())
+                most = max(most, np.delete(found, needed).max())
+    return float(least), float(most)

@@ -1,10 +1,18 @@
-"""Rounding to a few bits: what a network computes when weights and activations have p bits each."""
+"""Rounding to a few bits: what a network computes when weights and activations have p bits each, and how many
+bits a trained one needs (Theorem 3, last sentence)."""
 
 from __future__ import annotations
+
+from typing import Any
 
 import numpy as np
 
 from stagewise.papers.parity.theory import Coefficients, Network, Sequences
+from stagewise.papers.parity.three_steps import BATCHES, STEPS, frozen
+from stagewise.training.program import EVALUATION, generator
+
+PRECISIONS = tuple(range(2, 21))
+DIMS = {"accuracy": (), "accuracy_at": ("precision",)}
 
 
 def rounded(values: np.ndarray, bits: int | None) -> np.ndarray:
@@ -36,3 +44,17 @@ def outputs(
         seen = rounded(own_of[row] + attended @ W2.T, bits)
         found.append(np.maximum(seen, 0) @ network.signs)
     return np.stack(found, 1)
+
+
+def measure(settings, seed: int) -> dict[str, Any]:
+    """Accuracy of one seed after three steps, exact and with p bits."""
+    network, c, E = frozen(settings, seed)
+    for t in range(STEPS):
+        batch = network.draw(generator(seed, BATCHES + t + 1), settings.batch)
+        c = c.moved(network.gradient(c, batch), settings.rates()[t])
+    test = network.tested(generator(seed, EVALUATION), settings.tested)
+
+    def accuracy(bits: int | None) -> float:
+        return test.accuracy(outputs(network, c, E, test, bits))
+
+    return {"accuracy": accuracy(None), "accuracy_at": [accuracy(bits) for bits in PRECISIONS]}

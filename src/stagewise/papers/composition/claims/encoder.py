@@ -9,6 +9,7 @@ from stagewise.lab.judge.statistics import INCONCLUSIVE, Verdict, difference_of_
 from stagewise.lab.spec.settings import setting
 from stagewise.lab.spec.study import BeyondQuick
 from stagewise.lazy import xr
+from stagewise.papers.composition.readings import first_record_at
 from stagewise.papers.composition.studies import (
     in_turn,
     mixtures,
@@ -78,12 +79,6 @@ def mixture_teaches_with_readouts(mixture: xr.Dataset, hardest: xr.Dataset) -> V
     Threshold: difference of shares above 0, because the theory's staircase needs the easy hops in the same
     trunk."""
     return mixture_helps(mixture, hardest)
-
-
-def first_record_at(accuracy: xr.DataArray, level: float) -> np.ndarray:
-    """[seed, hops]: the record at which an accuracy is first reached; after the last if never."""
-    reached = accuracy.transpose("seed", "hops", "record").values >= level
-    return np.where(reached.any(-1), reached.argmax(-1), reached.shape[-1])
 
 
 @claim(

@@ -11,6 +11,7 @@ from stagewise.lab.judge.statistics import Verdict, all_of, exactly, slope
 from stagewise.lab.spec.settings import setting
 from stagewise.lazy import xr
 from stagewise.papers.composition import gradients
+from stagewise.papers.composition.readings import least_sizes
 from stagewise.papers.composition.studies import by_levels, by_symbols, identities
 from stagewise.tasks.composition import Composition, doubled_hops, right_keys
 
@@ -332,14 +333,6 @@ def noise_falls_as_one_over_root_m(runs: xr.Dataset, repeated: bool) -> Verdict:
         for j, stage in enumerate(runs.stage.values)
     ]
     return all_of(*(slope(name, sizes, lanes, at_least=-0.6, at_most=-0.4) for name, lanes in named))
-
-
-def least_sizes(runs: xr.Dataset, axis: str, stage: str) -> np.ndarray:
-    """[seed, axis]: the size from which on every query looks at the right key; NaN if none is enough."""
-    right = runs.right.isel(record=0).sel(stage=stage).transpose("seed", axis, "size").values >= 1
-    sizes = np.append(runs["size"].values, np.nan)
-    wrong = np.where(~right, np.arange(right.shape[-1]) + 1, 0).max(-1)
-    return sizes[wrong]
 
 
 def sizes_grow(runs: xr.Dataset, axis: str, at_most: float, steeper: float) -> Verdict:

@@ -22,7 +22,14 @@ from stagewise.papers.cooccurrence.readings import (
     speed_of_G,
     time_all_right,
 )
-from stagewise.papers.cooccurrence.studies import kaiming_normal, neurons, scales, small_start, wide, widths
+from stagewise.papers.cooccurrence.studies import (
+    kaiming_normal,
+    neuron_counts,
+    scales,
+    small_start,
+    wide,
+    widths,
+)
 
 
 def trend(name: str, study: xr.Dataset, along: str, values: xr.DataArray, **bounds) -> Verdict:
@@ -82,11 +89,11 @@ def all_samples_are_right_from_T1_on(flow: xr.Dataset, from_start: bool) -> Verd
     "cooccurrence.thm31.T1",
     source="Theorem 3.1, Theorem E.26",
     predicted="Phase 1 takes a time of order 1/m, whatever m1",
-    needs={"widths": widths, "neurons": neurons, "scaled": 0},
+    needs={"widths": widths, "neuron_counts": neuron_counts, "scaled": 0},
     control={"scaled": 1},
     control_is="time measured in units of 1/m",
 )
-def phase_one_takes_one_over_width(widths: xr.Dataset, neurons: xr.Dataset, scaled: int) -> Verdict:
+def phase_one_takes_one_over_width(widths: xr.Dataset, neuron_counts: xr.Dataset, scaled: int) -> Verdict:
     """The time from which on all training samples are right falls like 1/m and does not depend on m1.
 
     Threshold: slopes in log-log within 0.1 of -1 and of 0, because the theorem says O(1/m) up to
@@ -100,7 +107,9 @@ def phase_one_takes_one_over_width(widths: xr.Dataset, neurons: xr.Dataset, scal
             at_least=-1.1,
             at_most=-0.9,
         ),
-        trend("slope on m1", neurons, "neurons", time_all_right(neurons), at_least=-0.1, at_most=0.1),
+        trend(
+            "slope on m1", neuron_counts, "neurons", time_all_right(neuron_counts), at_least=-0.1, at_most=0.1
+        ),
     )
 
 
@@ -267,7 +276,7 @@ def values_change_with_the_counts(flow: xr.Dataset) -> Verdict:
         "up to T1 a neuron's output moves by order 1/m1 on special words and by a share of 1/n + "
         "1/sqrt(m) of that on random tokens"
     ),
-    needs={"neurons": neurons, "widths": widths, "of": "neuron_change_random"},
+    needs={"neuron_counts": neuron_counts, "widths": widths, "of": "neuron_change_random"},
     control={"of": "neuron_change"},
     control_is="special words in the place of random tokens",
     note=(
@@ -279,7 +288,7 @@ def values_change_with_the_counts(flow: xr.Dataset) -> Verdict:
         "which made the slope -0.86 [-0.89, -0.84]."
     ),
 )
-def neurons_move_by_one_over_their_number(neurons: xr.Dataset, widths: xr.Dataset, of: str) -> Verdict:
+def neurons_move_by_one_over_their_number(neuron_counts: xr.Dataset, widths: xr.Dataset, of: str) -> Verdict:
     """The largest movement of a neuron (of 16 followed) at T1 shrinks like 1/m1, and on random tokens it is a
     few (1/n + 1/sqrt(m)) of that.
 
@@ -290,7 +299,7 @@ def neurons_move_by_one_over_their_number(neurons: xr.Dataset, widths: xr.Datase
         there[of] / there.neuron_change / (1 / setting(widths, "task.samples") + 1 / np.sqrt(widths.width))
     )
     return all_of(
-        trend("slope on m1", neurons, "neurons", at_T1(neurons).neuron_change, at_most=-0.9),
+        trend("slope on m1", neuron_counts, "neurons", at_T1(neuron_counts).neuron_change, at_most=-0.9),
         median_over_seeds("on random tokens, over 1/n + 1/sqrt(m)", share.values.ravel(), at_most=10),
     )
 

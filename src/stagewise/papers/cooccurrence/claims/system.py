@@ -25,14 +25,14 @@ def _largest_difference(ours: dict, theirs: dict) -> float:
 
 
 def _drawn(seed: int, start: str):
-    """Weights and training set of a small network, and its numbers as the systems read them."""
+    """Weights and training set of a small network, and its constants as the systems read them."""
     from dataclasses import replace
 
     from stagewise.papers.cooccurrence import initial
     from stagewise.training.program import DATA, generator
 
     settings = replace(SMALL, initial=start)
-    drawn = initial.weights(settings, seed)
+    drawn = initial.draw_weights(settings, seed)
     constants = initial.data(settings, seed) | {"signs": drawn["signs"]}
     return drawn, settings.task.training_set(generator(seed, DATA)), constants
 
@@ -51,9 +51,9 @@ def gradients_are_as_printed(other: int) -> Verdict:
     Threshold: a relative difference of at most 1e-12, because they are identities."""
     import jax
 
-    from stagewise.papers.cooccurrence import appendix_b, weights
+    from stagewise.papers.cooccurrence import appendix_b, forms
 
-    worst, velocity = 0.0, jax.jit(weights.velocity)
+    worst, velocity = 0.0, jax.jit(forms.plain_velocity)
     for seed, start in CHECKED:
         drawn, sentences, _ = _drawn(seed, start)
         constants = _drawn(seed + other, start)[2] | {"signs": drawn["signs"]}
@@ -76,20 +76,20 @@ def inner_products_obey_a_closed_system(other: int) -> Verdict:
     Threshold: a relative difference of at most 1e-12, because they are identities."""
     import jax
 
-    from stagewise.papers.cooccurrence import appendix_b, forms, weights
+    from stagewise.papers.cooccurrence import appendix_b, forms
 
     @jax.jit
     def both_ways(plain, mine, others):
         """The velocity of the inner products through the weights, and by the closed system."""
-        along = (plain,), (weights.velocity(plain, mine),)
-        kinds, moved = jax.jvp(lambda w: weights.inner_products(w, mine["signs"]), *along)
+        along = (plain,), (forms.plain_velocity(plain, mine),)
+        kinds, moved = jax.jvp(lambda w: forms.inner_products(w, mine["signs"]), *along)
         return moved, forms.six_kinds_velocity({name: kinds[name] for name in forms.SIX}, others)
 
     worst = 0.0
     for seed, start in CHECKED:
         drawn, sentences, mine = _drawn(seed, start)
         others = _drawn(seed + other, start)[2] | {"signs": drawn["signs"]}
-        moved, closed = both_ways({name: drawn[name] for name in weights.WEIGHTS}, mine, others)
+        moved, closed = both_ways({name: drawn[name] for name in forms.WEIGHTS}, mine, others)
         worst = max(worst, _largest_difference(closed, {name: moved[name] for name in closed}))
         pairs = ((0, 1), (1, 0), (2, 0), (2, 1), (0, 2), (0, 5), (5, 0))
         printed = np.array([appendix_b.score_speed(drawn, sentences, *pair) for pair in pairs])

@@ -17,9 +17,8 @@ from stagewise.lab.judge.statistics import (
 from stagewise.lab.spec.settings import setting
 from stagewise.lab.spec.study import BeyondQuick
 from stagewise.lazy import xr
-from stagewise.papers.lego.claims.stage2 import each
 from stagewise.papers.lego.closed import SCORES, concentration, follow, ideal_features, scales
-from stagewise.papers.lego.readings import action_of, at_loss, at_time, half_way, least_loss
+from stagewise.papers.lego.readings import action_of, at_loss, at_time, each, half_way, least_loss, missed_at
 from stagewise.papers.lego.studies.theory import (
     clips,
     cyclic_sizes,
@@ -30,22 +29,6 @@ from stagewise.papers.lego.studies.theory import (
     recursion_sizes,
     symmetric_sizes,
 )
-
-STOP = 2.97  # the paper stops at loss d^-2.97 for a clip of 6 (Lemma E.35)
-
-
-def missed_at(runs: xr.Dataset, rule: str) -> np.ndarray:
-    """log epsilon at each size, stopped by loss (1.1 times its least), by the paper's loss, or by time."""
-    found = []
-    for d, run in each(runs):
-        if rule == "loss":
-            value = at_loss(run, "missed", 1.1 * least_loss(run, d))
-        elif rule == "paper":
-            value = at_loss(run, "missed", d**-STOP)
-        else:
-            value = at_time(run, "missed", d ** float(rule))
-        found.append(np.log(value[0]))
-    return np.array(found)
 
 
 def explained(x: np.ndarray, y: np.ndarray) -> float:

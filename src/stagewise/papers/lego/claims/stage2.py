@@ -11,7 +11,7 @@ from stagewise.lab.judge.statistics import UNTESTED, Verdict, all_of, exactly, s
 from stagewise.lab.spec.settings import setting
 from stagewise.lazy import xr
 from stagewise.papers.lego.closed import SCORES, chains, ideal_features, scales, seen_by_neurons
-from stagewise.papers.lego.readings import at_loss, at_time, least_loss
+from stagewise.papers.lego.readings import at_loss, at_time, each, least_loss
 from stagewise.papers.lego.studies.theory import (
     cyclic_sizes,
     few_variables,
@@ -26,11 +26,6 @@ HIGH = (
     "and q > 3 C_B + 1, so that neurons at the bias hardly move anything; since then with a clip of 6 and q "
     "= 20."
 )
-
-
-def each(runs: xr.Dataset):
-    """(d, run) of a study over vocabulary sizes."""
-    return [(float(d), runs.sel(vocabulary=d).assign_attrs(runs.attrs)) for d in runs.vocabulary.values]
 
 
 @claim(

@@ -8,7 +8,7 @@ from stagewise.lab.judge.claims import claim
 from stagewise.lab.judge.statistics import Verdict, all_of, exactly, median_over_seeds, share_of_seeds, slope
 from stagewise.lab.spec.study import BeyondQuick
 from stagewise.lazy import xr
-from stagewise.papers.lego.readings import at_end_of, half_length, trend
+from stagewise.papers.lego.readings import BONUS, ORDER, at_end_of, half_length, trend
 from stagewise.papers.lego.studies.training import (
     cyclic,
     encodings,
@@ -17,7 +17,6 @@ from stagewise.papers.lego.studies.training import (
     stayed,
     symmetric,
 )
-from stagewise.papers.lego.watched import BONUS, ORDER
 from stagewise.tasks.groups import Action
 
 

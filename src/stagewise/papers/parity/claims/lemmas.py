@@ -10,7 +10,7 @@ from stagewise.lab.judge.statistics import Verdict, all_of, exactly, median_over
 from stagewise.lab.spec.settings import setting
 from stagewise.lazy import xr
 from stagewise.papers.parity.asymptotics import first_sizes
-from stagewise.papers.parity.enumerated import correlations
+from stagewise.papers.parity.lemmas import correlations
 from stagewise.papers.parity.studies.theory import (
     few_dimensions,
     flipping,
