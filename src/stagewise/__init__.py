@@ -8,10 +8,11 @@ run.model(seed=0).attention(tokens)              # the trained model, ready to c
 
 import os
 import sys
+from typing import TYPE_CHECKING
 
 from stagewise import threads
 
-__version__ = "0.1.0"
+__version__ = "0.2.0.dev0"
 
 # Theorems are checked in double precision. Said once, here; jax itself is imported when something first needs
 # it.
@@ -22,28 +23,41 @@ else:
 
 threads.one()
 
+if TYPE_CHECKING:
+    from stagewise.errors import Refused
+    from stagewise.lab.api import experiment, figure, load, reproduce, run, study, sweep
+    from stagewise.lab.execute.sweep import Sweep
+    from stagewise.lab.spec.experiment import Experiment
+    from stagewise.lab.spec.study import Study
+
+__all__ = [
+    "Experiment",
+    "Refused",
+    "Study",
+    "Sweep",
+    "experiment",
+    "figure",
+    "load",
+    "reproduce",
+    "run",
+    "study",
+    "sweep",
+]
 _ROOMS = {
-    "run": "stagewise.lab.api",
-    "load": "stagewise.lab.api",
-    "reproduce": "stagewise.lab.api",
-    "experiment": "stagewise.lab.api",
-    "study": "stagewise.lab.api",
-    "figure": "stagewise.lab.api",
-    "sweep": "stagewise.lab.api",
     "Sweep": "stagewise.lab.execute.sweep",
     "Experiment": "stagewise.lab.spec.experiment",
     "Study": "stagewise.lab.spec.study",
     "Refused": "stagewise.errors",
 }
-__all__ = sorted(_ROOMS)
 
 
 def __getattr__(name: str):
-    if name not in _ROOMS:
+    """Whatever is in `__all__`, imported when it is first asked for."""
+    if name not in __all__:
         raise AttributeError(f"module 'stagewise' has no attribute {name!r}")
     from importlib import import_module
 
-    return getattr(import_module(_ROOMS[name]), name)
+    return getattr(import_module(_ROOMS.get(name, "stagewise.lab.api")), name)
 
 
 def __dir__():

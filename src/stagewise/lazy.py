@@ -1,26 +1,31 @@
 """jax, jax.numpy and xarray, imported when first used.
 
 Settings, tasks and claims are plain values that `stagewise list` reads; importing these takes seconds,
-so the modules that hold them take them from here."""
+so the modules that hold them take them from here. A type checker sees the real modules."""
+
+from __future__ import annotations
 
 from importlib import import_module
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+if TYPE_CHECKING:
+    import jax as jax
+    import jax.numpy as jnp
+    import xarray as xr
+else:
 
-class _Lazy:
-    def __init__(self, module: str):
-        self._module = module
+    class _Lazy:
+        def __init__(self, module: str):
+            self._module = module
 
-    def __getattr__(self, name: str):
-        return getattr(import_module(self._module), name)
+        def __getattr__(self, name: str):
+            return getattr(import_module(self._module), name)
 
-
-jax = _Lazy("jax")
-jnp = _Lazy("jax.numpy")
-xr = _Lazy("xarray")
+    jax, jnp, xr = _Lazy("jax"), _Lazy("jax.numpy"), _Lazy("xarray")
 
 
-def numpy_of(x):
+def numpy_of(x: Any) -> Any:
     """numpy for its own arrays, and jax.numpy for jax's: for code that runs on both."""
     return np if isinstance(x, np.ndarray) else jnp

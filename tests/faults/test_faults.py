@@ -16,8 +16,7 @@ import pytest
 import xarray as xr
 
 import stagewise as sw
-from tests.lab.test_runs import Notes
-from tests.lab.test_sweep import same
+from tests.lab.sharing import Notes, same
 
 OVER = {"width": (4, 8), "learning_rate": (0.02, 0.05)}
 SHORT, LONG = dict(steps=40, seeds=2), dict(steps=250_000, seeds=4)

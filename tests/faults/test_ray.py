@@ -8,7 +8,7 @@ import time
 import pytest
 
 from tests.faults.test_faults import LONG, SHORT, ended, sweeping, undisturbed  # noqa: F401
-from tests.lab.test_sweep import same
+from tests.lab.sharing import same
 
 
 @pytest.fixture(scope="module")

@@ -11,7 +11,7 @@ from stagewise.lab import catalogue
 from stagewise.lab.draw.charts import kept_records
 from stagewise.lab.draw.example import Example
 from stagewise.lab.judge.ledger import missing
-from tests.lab.watched import watched
+from tests.lab.browsing import watched
 
 SHOTS = "screenshots"
 

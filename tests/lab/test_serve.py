@@ -10,7 +10,7 @@ from http.client import HTTPConnection
 
 import pytest
 
-from tests.lab.watched import until, watched
+from tests.lab.browsing import until, watched
 
 LONG = [
     "composition.encoding",

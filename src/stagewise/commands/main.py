@@ -5,12 +5,12 @@ from __future__ import annotations
 import argparse
 import os
 import sys
+from io import TextIOWrapper
 
 from stagewise import __version__, threads
 from stagewise.commands import (
     export,
     figure,
-    list,
     probe_attention,
     report,
     reproduce,
@@ -19,10 +19,11 @@ from stagewise.commands import (
     serve,
     sweep,
 )
+from stagewise.commands import list as list_
 from stagewise.errors import Refused
 
 COMMANDS = {
-    "list": list,
+    "list": list_,
     "run": run,
     "reproduce": reproduce,
     "report": report,
@@ -41,7 +42,8 @@ def entry() -> None:
     from stagewise.lab.execute import interrupt
 
     interrupt.listen()
-    sys.stdout.reconfigure(errors="backslashreplace")  # a folder may hold names that no terminal can show
+    if isinstance(sys.stdout, TextIOWrapper):  # a folder may hold names that no terminal can show
+        sys.stdout.reconfigure(errors="backslashreplace")
     code = main()
     sys.stdout.flush()
     sys.stderr.flush()

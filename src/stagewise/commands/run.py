@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import sys
+from typing import Any
 
 from stagewise.commands.arguments import add_preset, add_runs
 from stagewise.commands.list import show
@@ -70,7 +71,7 @@ def _run_study(options, study) -> int:
     from stagewise.lab import api
     from stagewise.lab.execute.progress import shown
 
-    gathered = api.run(study.at(options.preset), runs=options.runs, progress=shown())
+    gathered: Any = api.run(study.at(options.preset), runs=options.runs, progress=shown())
     print(f"{study.name}: " + ", ".join(f"{name} {size}" for name, size in gathered.sizes.items()))
     return 0
 

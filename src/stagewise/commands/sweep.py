@@ -119,8 +119,8 @@ def _print_result(done, options) -> int:
 
 
 def _chosen(options):
-    from stagewise.lab import api, catalogue
-    from stagewise.lab.execute.sweep import Sweep
+    from stagewise.lab import catalogue
+    from stagewise.lab.execute.sweep import Sweep, from_table
     from stagewise.lab.spec import axes
     from stagewise.lab.spec.experiment import choose
 
@@ -129,7 +129,7 @@ def _chosen(options):
             not (options.name or options.over or options.set or options.preset),
             "a sweep is given by a file or by options, not by both",
         )
-        return api.sweep_from(_toml(options.file), options.seeds)
+        return from_table(_toml(options.file), options.seeds)
     require(
         options.name is not None,
         "name an experiment or a study, or give a --file (see stagewise sweep --help)",

@@ -259,49 +259,57 @@ def _swept(name: str, of: str | None, root: Path, progress: Progress):
 
 
 def _drawn(name: str, preset: str, root: Path, progress: Progress):
-    claim, chosen = _figure_named(name, preset)
+    named = _named(name)
+    chosen = _shown_by(named, preset) if isinstance(named, Claim) else named
     from stagewise.lab.execute.compute import run_all
     from stagewise.lab.judge.ledger import experiments_for, experiments_of, judge_all, missing
     from stagewise.lab.report import draw
 
-    needs = chosen.needs_at(preset) if chosen else claim.needs_at(preset)
+    needs = (chosen or named).needs_at(preset)
     require(not missing(needs), f"{name} takes more than preset {preset} has (set --preset standard)")
     make_folder(root)
     if chosen:
         return draw(chosen, preset, run_all(experiments_of(needs), root, progress))
+    assert isinstance(named, Claim)
     from stagewise.lab.draw.charts import measured
 
-    [entry] = judge_all([claim], preset, root, run_all(experiments_for([claim], preset), root, progress))
-    drawn = measured(claim.id, entry.verdict, entry.control)
-    require(
-        drawn is not None,
-        f"{name} has measured nothing to draw: it is {entry.verdict.outcome} ({entry.verdict.why})",
-    )
+    [entry] = judge_all([named], preset, root, run_all(experiments_for([named], preset), root, progress))
+    drawn = measured(named.id, entry.verdict, entry.control)
+    if drawn is None:
+        raise Refused(
+            f"{name} has measured nothing to draw: it is {entry.verdict.outcome} ({entry.verdict.why})"
+        )
     return drawn
 
 
-def _figure_named(name: str, preset: str):
-    """The claim of that name, if it is one, and the figure to draw, if there is one."""
-    from stagewise.lab.judge.ledger import experiments_of
-
-    known = {id: figure for paper in catalogue.papers().values() for id, figure in paper.figures().items()}
-    if name in known:
-        return None, known[name]
+def _named(name: str) -> Claim | Figure:
+    """The figure or the claim of that name."""
+    known = _figures()
     claims = catalogue.claims()
-    if name not in claims:
+    if name not in known and name not in claims:
         raise Refused(
             f"unknown figure or claim {name!r}{nearest(name, [*known, *claims])}; `stagewise list` shows the "
             "claims, and the report the figures"
         )
-    claim = claims[name]
+    return known[name] if name in known else claims[name]
+
+
+def _figures() -> dict[str, Figure]:
+    return {id: figure for paper in catalogue.papers().values() for id, figure in paper.figures().items()}
+
+
+def _shown_by(claim: Claim, preset: str) -> Figure | None:
+    """The figure of the paper that shares most runs with a claim, if any does."""
+    from stagewise.lab.judge.ledger import experiments_of
+
     used = set(experiments_of(claim.needs_at(preset)))
     shared = {
         figure: len(used & set(experiments_of(figure.needs_at(preset))))
-        for figure in known.values()
+        for figure in _figures().values()
         if figure.paper == claim.paper
     }
-    best = max(shared, key=shared.get, default=None)
-    return claim, best if best and shared[best] else None
+    best = max(shared, key=lambda figure: shared[figure], default=None)
+    return best if best and shared[best] else None
 
 
 def sweep(
@@ -345,42 +353,6 @@ def sweep(
     )[0]
     require(not (fail_fast and reason), f"a job failed, and what was left is not run: {reason}")
     return sweeps.gather(done)
-
-
-def sweep_from(given: Mapping[str, Any], seeds: int | None = None) -> Sweep:
-    """A sweep from a table, as in a TOML file: experiment, preset, seeds, [over] and [set]."""
-    from stagewise.lab.spec.axes import from_toml
-
-    known = {"experiment", "preset", "seeds", "over", "set"}
-    for name in given:
-        require(
-            name in known, f"a sweep has no {name!r}{nearest(name, known)}; it has {', '.join(sorted(known))}"
-        )
-    require(
-        isinstance(given.get("experiment"), str), 'a sweep names its experiment: experiment = "mixture.joint"'
-    )
-    tables = {name: _dotted(given.get(name, {}), f"[{name}]") for name in ("over", "set")}
-    require("seeds" not in tables["set"], "seeds are given beside [set], not in it")
-    chosen = seeds if seeds is not None else given.get("seeds")
-    over = {path: from_toml(path, values) for path, values in tables["over"].items()}
-    return Sweep(
-        given["experiment"],
-        over,
-        given.get("preset", "quick"),
-        tables["set"] | ({"seeds": chosen} if chosen is not None else {}),
-    )
-
-
-def _dotted(table: Any, what: str) -> dict[str, Any]:
-    """Nested tables as paths; a table that describes a range stays."""
-    require(isinstance(table, Mapping), f"{what} is a table of settings, not {table!r}")
-    flat: dict[str, Any] = {}
-    for name, value in table.items():
-        if isinstance(value, Mapping) and "from" not in value:
-            flat |= {f"{name}.{rest}": inner for rest, inner in _dotted(value, what).items()}
-        else:
-            flat[name] = value
-    return flat
 
 
 def check_sweep(chosen: Sweep, yes: bool) -> None:

@@ -6,6 +6,7 @@ from __future__ import annotations
 from math import sqrt
 
 import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Array, Float, Int
 
 from stagewise.models.gpt import GPT, Drop, causal_softmax, nothing
@@ -45,6 +46,7 @@ def patterns(model: GPT, tokens: Int[Array, "batch length"]) -> Float[Array, "ba
     found = [_first_pattern(model, tokens, every)]
     x = _first_block(model, tokens, every) if model.layers > 1 else None
     for layer in range(1, model.layers):
+        assert x is not None
         q, k, _ = model.queries_keys_values(layer, x)
         found.append(model.pattern(q, k))
         x = _block(model, layer, x, every) if layer < model.layers - 1 else x
@@ -63,7 +65,7 @@ def _block(
     return model.think(layer, x[:, places] + moved, drop)
 
 
-def _table(model: GPT, length: int) -> Float[Array, "place bit D"]:
+def _table(model: GPT, length: int) -> Float[Array | np.ndarray, "place bit D"]:
     return model.wpe[:length, None] + model.wte[None, :2]
 
 

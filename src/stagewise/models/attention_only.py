@@ -10,6 +10,7 @@ to train, and of numpy, to look at constructions of many sizes without compiling
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any, TypeVar
 
 import equinox as eqx
 import jax
@@ -21,6 +22,7 @@ from stagewise.lazy import numpy_of
 from stagewise.models.blocks import embed
 
 AnyArray = Array | np.ndarray
+Kind = TypeVar("Kind", bound=AnyArray)  # jax's arrays or numpy's, as they were given
 Scores = Sequence[AnyArray]
 """Key-query matrices by layer, row key and column query, over the blocks that a layer sees."""
 
@@ -59,13 +61,14 @@ def attend(
 
 
 def stream(
-    first: Float[AnyArray, "batch token blocks width"], scores: Scores, copied: Sequence[int] | None = None
-):
+    first: Float[Kind, "batch token blocks width"], scores: Scores, copied: Sequence[int] | None = None
+) -> tuple[Kind, list[Kind]]:
     """All blocks [batch, token, blocks, width] and the patterns [batch, query, key] of every layer.
 
     Layer l copies block l of the token it looks at, or the one that `copied` says."""
     batch, tokens, held, width = first.shape
-    seen, patterns = first.reshape(batch, tokens, held * width), []
+    seen: Any = first.reshape(batch, tokens, held * width)
+    patterns: list[Any] = []
     for layer, matrix in enumerate(scores):
         pattern = attend(seen, matrix)
         source = held + layer - 1 if copied is None else copied[layer]
@@ -76,7 +79,7 @@ def stream(
 
 
 def read_out(
-    blocks: Float[Array, "*n blocks width"], readouts: Float[AnyArray, "task blocks width symbol"]
+    blocks: Float[AnyArray, "*n blocks width"], readouts: Float[AnyArray, "task blocks width symbol"]
 ) -> Float[Array, "*n task symbol"]:
     """Logits of every task from all blocks."""
     return jnp.einsum("...bw,lbws->...ls", blocks, readouts)

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from itertools import count
 from math import sqrt
+from typing import Any
 
 import equinox as eqx
 import jax
@@ -22,10 +23,12 @@ EPSILON = 1e-5
 
 
 def normalise(
-    x: Float[Array, "*n D"], scale: Float[Array, " D"], bias: Float[Array, " D"]
+    x: Float[Array | np.ndarray, "*n D"],
+    scale: Float[Array | np.ndarray, " D"],
+    bias: Float[Array | np.ndarray, " D"],
 ) -> Float[Array, "*n D"]:
     """Layer norm."""
-    centred = x - x.mean(-1, keepdims=True)
+    centred: Any = x - x.mean(-1, keepdims=True)
     return centred * jax.lax.rsqrt((centred**2).mean(-1, keepdims=True) + EPSILON) * scale + bias
 
 
@@ -135,7 +138,7 @@ class GPT(eqx.Module):
         scores = jnp.einsum("...qhd,...khd->...hqk", q, k) / sqrt(q.shape[-1])
         return causal_softmax(scores, queries) if self.causal else jax.nn.softmax(scores, axis=-1)
 
-    def queries_keys_values(self, layer: int, x: Float[Array, "*n D"]):
+    def queries_keys_values(self, layer: int, x: Float[Array | np.ndarray, "*n D"]):
         """Queries, keys and values [*n, head, D / heads] of a block's input."""
         normed = normalise(x, self.ln_1_weight[layer], self.ln_1_bias[layer])
         joined = normed @ self.attn_c_attn_weight[layer] + self.attn_c_attn_bias[layer]

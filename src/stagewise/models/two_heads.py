@@ -17,12 +17,12 @@ def attend(scores: Float[Array, "... key query"]) -> Float[Array, "... key query
 
 def head_outputs(
     values: Float[Array, "2 *n key"], scores: Float[Array, "2 *n key query"]
-) -> Float[Array, 2 * n]:
+) -> Float[Array, " 2 *n"]:
     """H_h(X) = sum over queries and keys of attention times w_h . x_key."""
     return jnp.einsum("...kq,...k->...", attend(scores), values)
 
 
-def contrast(heads: Float[Array, 2 * n], bias: Float[ArrayLike, ""]) -> Float[Array, "*n"]:
+def contrast(heads: Float[Array, " 2 *n"], bias: Float[ArrayLike, ""]) -> Float[Array, "*n"]:
     """f = relu(H₊ + b) − relu(H₋ + b), equation (1)."""
     positive, negative = jax.nn.relu(heads + bias)
     return positive - negative

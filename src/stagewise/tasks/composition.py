@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from itertools import permutations, product
 from math import factorial, log2, log10
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 import numpy as np
 
@@ -19,6 +19,8 @@ from stagewise.lazy import jax, jnp, numpy_of
 
 if TYPE_CHECKING:
     from jaxtyping import Array, Bool, Int, Key
+
+    Kind = TypeVar("Kind", bound=Array | np.ndarray)  # jax's arrays or numpy's, as they were given
 
 MOST_LISTED = 400_000
 ALL = -1
@@ -149,22 +151,22 @@ class Composition:
 
 
 def first_hop(
-    hidden: Int[Array, "level symbol"], sigma: Int[Array, "*batch level symbol"]
-) -> Int[Array, "*batch level symbol"]:
+    hidden: Int[Kind, "level symbol"], sigma: Int[Kind, "*batch level symbol"]
+) -> Int[Kind, "*batch level symbol"]:
     """hop_i^1(j) = sigma_i(pi_i(j))."""
     return _take(sigma, hidden)
 
 
 def after(
-    more: Int[Array, "*batch level symbol"], hops: Int[Array, "*batch level symbol"], r: int
-) -> Int[Array, "*batch level symbol"]:
+    more: Int[Kind, "*batch level symbol"], hops: Int[Kind, "*batch level symbol"], r: int
+) -> Int[Kind, "*batch level symbol"]:
     """Hops after r hops: more_{i+r}(hops_i(j))."""
     return _take(numpy_of(hops).roll(more, -r, axis=-2), hops)
 
 
 def doubled_hops(
-    hidden: Int[Array, "level symbol"], sigma: Int[Array, "*batch level symbol"], most: int | None = None
-) -> list[Int[Array, "*batch level symbol"]]:
+    hidden: Int[Kind, "level symbol"], sigma: Int[Kind, "*batch level symbol"], most: int | None = None
+) -> list[Int[Kind, "*batch level symbol"]]:
     """hop^1, hop^2, hop^4, … up to k, or so many of them."""
     found, r = [first_hop(hidden, sigma)], 1
     while 2 * r <= sigma.shape[-2] and len(found) != most:
@@ -174,26 +176,26 @@ def doubled_hops(
 
 
 def hop(
-    hidden: Int[Array, "level symbol"], sigma: Int[Array, "*batch level symbol"], r: int
-) -> Int[Array, "*batch level symbol"]:
+    hidden: Int[Kind, "level symbol"], sigma: Int[Kind, "*batch level symbol"], r: int
+) -> Int[Kind, "*batch level symbol"]:
     """hop^r for any r, by powers of two."""
     require(r >= 1, f"composition: there must be at least one hop, not {r}")
     power, size, found, done = first_hop(hidden, sigma), 1, None, 0
     while True:
         if r & size:
             found, done = (power, size) if found is None else (after(power, found, done), done + size)
-        if done == r:
+        if found is not None and done == r:
             return found
         power, size = after(power, power, size), 2 * size
 
 
 def right_keys(
-    hidden: Int[Array, "level symbol"], hops: list[Int[Array, "batch level symbol"]]
-) -> list[Int[Array, "batch token"]]:
+    hidden: Int[Kind, "level symbol"], hops: list[Int[Kind, "batch level symbol"]]
+) -> list[Int[Kind, "batch token"]]:
     """The token that each token of each layer should look at: (i, pi_i(j)), then (i + r, hop_i^r(j)) for r =
     1, 2, 4, …"""
     k, N = hidden.shape
-    level = np.arange(k)[:, None]
+    level: Any = np.arange(k)[:, None]
     first = level * N + hidden + 0 * hops[0]
     later = [(level + 2**n) % k * N + hop for n, hop in enumerate(hops[:-1])]
     return [each.reshape(-1, k * N) for each in (first, *later)]

@@ -111,6 +111,7 @@ def _family(name: str):
         f"unknown group {name!r}: there are C6, D4, A5, S5, Q8 and the like, and products such as C2xS3 (set "
         "--action.group)",
     )
+    assert found is not None
     family, n = found[1], int(found[2])
     least = {"C": 1, "D": 3, "A": 3, "S": 2, "Q": 8}[family]
     require(n >= least, f"group {name}: {family} has a number of {least} or more (set --action.group)")
@@ -251,7 +252,7 @@ def _maps(action: Action) -> np.ndarray:
         "--action.subgroup)",
     )
     require(
-        action.on == "itself" or generators,
+        action.on == "itself" or bool(generators),
         "action: cosets need a subgroup, such as (0 1) (set --action.subgroup)",
     )
     return acting.on_cosets(acting.subgroup(np.array(numbers, int)))

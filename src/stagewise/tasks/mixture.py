@@ -22,12 +22,12 @@ if TYPE_CHECKING:
 class Samples(NamedTuple):
     """Sequences of signed signals. Signals are numbered c_1..c_K, v_1..v_K; every token is sign * signal."""
 
-    signal: Int[Array, "n length"]
-    sign: Float[Array, "n length"]
-    label: Float[Array, " n"]
-    weight: Float[Array, " n"]  # probability of the sample, or 1/n for drawn ones
-    agreeing: Int[Array, " n"]  # how many noise tokens have the sign of the label
-    answer: Int[Array, " n"]  # position of the one token whose sign is the label
+    signal: Int[Array | np.ndarray, "n length"]
+    sign: Float[Array | np.ndarray, "n length"]
+    label: Float[Array | np.ndarray, " n"]
+    weight: Float[Array | np.ndarray, " n"]  # probability of the sample, or 1/n for drawn ones
+    agreeing: Int[Array | np.ndarray, " n"]  # how many noise tokens have the sign of the label
+    answer: Int[Array | np.ndarray, " n"]  # position of the one token whose sign is the label
 
 
 @dataclass(frozen=True)

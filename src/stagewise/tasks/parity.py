@@ -135,7 +135,7 @@ class Parity:
         sums = self.sums(secret)
         return np.abs(np.diff(sums, axis=1, prepend=0))
 
-    def spell(self, inputs: Int[Array, "batch bits"], secret: np.ndarray) -> Batch:
+    def spell(self, inputs: Int[Array | np.ndarray, "batch bits"], secret: np.ndarray) -> Batch:
         """The sequences of given inputs, and their labels."""
         return spell(jnp.asarray(inputs), jnp.asarray(self.sums(secret)), self.separated)
 

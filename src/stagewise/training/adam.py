@@ -23,9 +23,10 @@ def step(
 ) -> tuple[Weights, AdamState]:
     """One step of Adam (0.9, 0.999, 1e-8, no weight decay), after scaling gradients down to norm
     `gradient_clip`."""
-    gradients, _ = optax.clip_by_global_norm(gradient_clip).update(gradients, optax.EmptyState())
+    clipped, _ = optax.clip_by_global_norm(gradient_clip).update(gradients, optax.EmptyState())
     before = optax.ScaleByAdamState(state["count"], state["mean"], state["square"])
-    moves, after = optax.scale_by_adam().update(gradients, before)
+    moves, after = optax.scale_by_adam().update(clipped, before)
+    assert isinstance(after, optax.ScaleByAdamState)
     moved = jax.tree.map(lambda w, move: w - rate.astype(w.dtype) * move, weights, moves)
     return moved, {"count": after.count, "mean": after.mu, "square": after.nu}
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from dataclasses import dataclass
 from functools import partial
+from typing import Any
 
 import diffrax
 import jax
@@ -29,7 +30,12 @@ class Motion(System):
     """A system that flows: the vector field of one lane."""
 
     @abstractmethod
-    def velocity(self, weights: dict[str, Array], constants: dict[str, Array], samples: Float[Array, " n"]):
+    def velocity(
+        self,
+        weights: dict[str, Array],
+        constants: dict[str, Any],
+        samples: Float[Array | np.ndarray, " n"],
+    ):
         """Minus the gradient of the expected loss under the sample weights, named like the weights."""
 
 
@@ -190,6 +196,7 @@ def _solve(motion, records, max_steps, fixed, weights, constants, threshold, lim
             ),
         )
         still = ~runs | (limit == 0)
+        assert solution.ts is not None and solution.ys is not None
         (step_times, (stop,)), (along, final) = solution.ts, solution.ys
         final = jax.tree.map(lambda new, old: jnp.where(still, old, new[0]), final, weights)
         duration = jnp.where(still, 0.0, stop)

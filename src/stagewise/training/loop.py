@@ -31,11 +31,11 @@ class Rule(ABC):
     compilation."""
 
     @abstractmethod
-    def step(self, weights: Any, constants: dict[str, Array], key: Key[Array, ""]) -> Any:
+    def step(self, weights: Any, constants: dict[str, Any], key: Key[Array, ""]) -> Any:
         """The weights after one step; `key` is that step's own."""
 
     @abstractmethod
-    def measure(self, weights: Any, constants: dict[str, Array], key: Key[Array, ""]) -> dict[str, Array]:
+    def measure(self, weights: Any, constants: dict[str, Any], key: Key[Array, ""]) -> dict[str, Array]:
         """Named arrays to record; `key` is for drawing evaluation data."""
 
     @property
@@ -53,7 +53,7 @@ class Rule(ABC):
     records_per_chunk = 16
     most_lanes = 256
 
-    def done(self, measured: dict[str, Array], constants: dict[str, Array]) -> Bool[Array, ""]:
+    def done(self, measured: dict[str, Array], constants: dict[str, Any]) -> Bool[Array, ""]:
         """Whether a lane needs no more training; asked at every record where `stops` is true."""
         raise NotImplementedError
 

@@ -23,7 +23,13 @@ class Measurement(Program):
     named: tuple[tuple[str, tuple[str, ...]], ...]
     along: tuple[tuple[str, tuple], ...] = ()
 
-    chunks = records = 1
+    @property
+    def chunks(self) -> int:
+        return 1
+
+    @property
+    def records(self) -> int:
+        return 1
 
     def advance(self, state: State, chunk: int):
         with ThreadPoolExecutor(threads.count()) as pool:

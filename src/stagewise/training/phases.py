@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from dataclasses import dataclass
+from typing import cast
 
 import numpy as np
 
@@ -50,7 +51,8 @@ class Phases(Program):
 
     def advance(self, state: State, chunk: int) -> tuple[State, Records]:
         _, phase, within = self._phase(chunk)
-        return phase.advance(phase.rule.enter(state) if within == 0 else state, within)
+        rule = cast(Phase, phase.rule)
+        return phase.advance(rule.enter(state) if within == 0 else state, within)
 
     def finished(self, state: State) -> bool:
         return False

@@ -6,6 +6,7 @@ Gradient flow through stages is in `flow.py`; the same stages serve both."""
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -79,8 +80,8 @@ class StagedStep(System):
         weights: dict[str, Array],
         constants: dict[str, Array],
         key: Key[Array, ""],
-        moves: dict[str, Float[Array, ""]],
-        samples: Float[Array, " n"],
+        moves: Mapping[str, Float[Array, ""] | float],
+        samples: Float[Array | np.ndarray, " n"],
     ) -> dict[str, Array]:
         """One step on the weighted samples; `moves` is 1 for the weights that the stage trains and 0 for the
         rest."""

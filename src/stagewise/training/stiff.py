@@ -4,6 +4,7 @@ follows them, lane by lane."""
 from __future__ import annotations
 
 from functools import partial
+from typing import Any
 
 import jax
 import numpy as np
@@ -24,7 +25,8 @@ def solve(motion, records: int, most: int, fixed, weights, constants, threshold:
     start, unpack = ravel_pytree(weights)
     start = np.asarray(start)
     held, names = (constants, samples, moves), tuple(sorted(chosen))
-    times, states, evaluated = [0.0], [start], 0
+    times, evaluated = [0.0], 0
+    states: list[Any] = [start]
 
     def velocity(t, y):
         nonlocal evaluated
@@ -79,12 +81,12 @@ def _follow(
             return GAVE_UP if np.all(np.isfinite(solver.y)) else NOT_FINITE
         if distance(solver.t, solver.y) >= 0:
             between = solver.dense_output()
-            end = brentq(
+            end: Any = brentq(
                 lambda t: distance(t, between(t)),
                 solver.t_old,
                 solver.t,
                 xtol=1e-12 * max(solver.t, 1e-300),
-                rtol=1e-12,
+                rtol=np.float64(1e-12),
             )
             times.append(float(end))
             states.append(between(end))

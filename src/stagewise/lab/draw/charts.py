@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 import xarray as xr
 
-from stagewise.lab.draw.figures import Spec, styled
+from stagewise.lab.draw.figures import Drawn, Spec, styled
 from stagewise.lab.judge.statistics import Verdict
 
 STAGE_TINTS = ("#f2e6c8", "#e0ecd8", "#dde6f2", "#efe0ea")
@@ -60,11 +60,9 @@ def kept_records(curves: np.ndarray, most: int) -> np.ndarray:
     return np.unique(np.concatenate([after, (after - 1).clip(0), [0, count - 1]]))[:count]
 
 
-def lines(
-    table: pd.DataFrame, y: str, colour: str, title: str, order: list[str], x: str = "step"
-) -> alt.LayerChart:
+def lines(table: pd.DataFrame, y: str, colour: str, title: str, order: list[str], x: str = "step") -> Drawn:
     """Lines with bands over steps or time; 0 has no place on the logarithmic axis and is left out."""
-    table = table[table[x] > 0]
+    table = table.loc[table[x] > 0]
     across = alt.X(f"{x}:Q", scale=alt.Scale(type="log", nice=False), title=x)
     legend = alt.Legend(
         symbolType="stroke", symbolOpacity=1, symbolStrokeWidth=2, title=None, orient="bottom", columns=2
@@ -99,7 +97,7 @@ def points(table: pd.DataFrame, x: alt.X, y: alt.Y, **more) -> alt.Chart:
     )
 
 
-def shaded(stages: dict[str, tuple[float, float]], x: alt.X) -> alt.LayerChart:
+def shaded(stages: dict[str, tuple[float, float]], x: alt.X) -> Drawn:
     """Stages as tinted stripes, each from its start to its end on the axis given, with their names on top."""
     table = pd.DataFrame([{"stage": name, "from": a, "to": b} for name, (a, b) in stages.items() if b > a])
     tint = alt.Color("stage:N", scale=alt.Scale(domain=list(stages), range=list(STAGE_TINTS)), legend=None)

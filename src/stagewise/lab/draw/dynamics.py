@@ -105,10 +105,11 @@ def draw(frames: Frames) -> Drawn:
 
 
 def _apart(*scales: str) -> alt.Resolve:
-    return alt.Resolve(scale=alt.ScaleResolveMap(**dict.fromkeys(scales, "independent")))
+    apart: dict[str, Any] = dict.fromkeys(scales, "independent")
+    return alt.Resolve(scale=alt.ScaleResolveMap(**apart))
 
 
-def _heat(name: str, heat: Heat, shown: np.ndarray) -> alt.LayerChart:
+def _heat(name: str, heat: Heat, shown: np.ndarray) -> Drawn:
     values, (rows, columns) = heat.values.isel(record=shown), (heat.rows, heat.columns)
     table = (
         values.assign_coords(record=np.arange(values.sizes["record"]))
@@ -153,7 +154,7 @@ def _heat(name: str, heat: Heat, shown: np.ndarray) -> alt.LayerChart:
     ).encode(tooltip=told(*names, "value:Q"))
 
 
-def _curve(name: str, curve: xr.DataArray, frames: Frames, shown: np.ndarray) -> alt.LayerChart:
+def _curve(name: str, curve: xr.DataArray, frames: Frames, shown: np.ndarray) -> Drawn:
     label = next(str(dim) for dim in curve.dims if dim not in ("seed", "record"))
     curve = (
         curve.assign_coords(record=frames.times)

@@ -7,15 +7,13 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-import altair as alt
-
 from stagewise.lab.spec.study import filled
 
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000", "#F0E442")
 """Okabe and Ito's palette: told apart by people with any kind of colour vision."""
 
 
-Drawn = alt.TopLevelMixin  # a chart of any shape
+Drawn = Any  # a chart of any shape: altair has no type for all that can be composed
 Spec = dict[str, Any]  # a chart in Vega-Lite's own terms: what a page draws and a picture is made of
 
 LOOK = {

@@ -3,6 +3,8 @@ as missing."""
 
 from __future__ import annotations
 
+from typing import Any
+
 import altair as alt
 import numpy as np
 import pandas as pd
@@ -66,7 +68,7 @@ def diagram(values: xr.DataArray, title: str = "") -> Drawn:
 
 def heat(
     values: xr.DataArray, across: str, up: str, title: str = "", log: bool = False, absent: str = "missing"
-) -> alt.LayerChart:
+) -> Drawn:
     """The median over seeds by two settings; a cell where any seed has no value is marked as absent, not
     averaged."""
     name = str(values.name or "value")
@@ -133,13 +135,13 @@ def family(values: xr.DataArray, axes: list[str], title: str = "") -> Drawn:
         and (values[first].min() > 0).item()
         and (values[first].max() > 20 * values[first].min()).item()
     )
-    x = alt.X(
-        f"{first}:{'Q' if numeric else 'O'}",
-        **({"scale": alt.Scale(type="log", nice=False)} if spread else {}),
+    scale = alt.Scale(type="log", nice=False) if spread else alt.Undefined
+    x = alt.X(f"{first}:{'Q' if numeric else 'O'}", scale=scale)
+    colour: dict[str, Any] = (
+        {"color": alt.Color(f"{axes[1]}:O", scale=alt.Scale(scheme="viridis"))} if len(axes) > 1 else {}
     )
-    colour = {"color": alt.Color(f"{axes[1]}:O", scale=alt.Scale(scheme="viridis"))} if len(axes) > 1 else {}
 
-    def panel(part: pd.DataFrame, title: str) -> alt.LayerChart:
+    def panel(part: pd.DataFrame, title: str) -> Drawn:
         base = alt.Chart(part, title=title, width=300, height=220)
         band = base.mark_area(opacity=0.15).encode(x, alt.Y("low:Q", title=name), alt.Y2("high:Q"), **colour)
         line = base.mark_line(point=True).encode(

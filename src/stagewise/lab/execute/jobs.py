@@ -184,14 +184,12 @@ def read_group(stored: Sequence[Mapping[str, Any]], root: Path) -> Group:
             f"the code of {one['experiment']} is another here ({ours}) than where the sweep was planned "
             f"({theirs}): install the same stagewise everywhere",
         )
-    return [
-        Block(
-            from_json(known[one["experiment"]], one["settings"] | {"seeds": one["seeds"][1]}),
-            *one["seeds"],
-            root.joinpath(*one["folder"].split("/")),
-        )
-        for one in stored
-    ]
+    group = []
+    for one in stored:
+        first, last = one["seeds"]
+        experiment = from_json(known[one["experiment"]], one["settings"] | {"seeds": last})
+        group.append(Block(experiment, first, last, root.joinpath(*one["folder"].split("/"))))
+    return group
 
 
 def _identity(experiment: Experiment) -> tuple[str, str]:

@@ -14,7 +14,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from stagewise.errors import Refused, require
+from stagewise.errors import Refused, nearest, require
 from stagewise.lab import catalogue
 from stagewise.lab.execute.jobs import Group, Jobs, jobs_of
 from stagewise.lab.execute.progress import Progress
@@ -123,6 +123,42 @@ class Sweep:
             spec["preset"],
             {path: tuples(v) for path, v in spec["set"].items()},
         )
+
+
+def from_table(given: Mapping[str, Any], seeds: int | None = None) -> Sweep:
+    """A sweep from a table, as in a TOML file: experiment, preset, seeds, [over] and [set]."""
+    from stagewise.lab.spec.axes import from_toml
+
+    known = {"experiment", "preset", "seeds", "over", "set"}
+    for name in given:
+        require(
+            name in known, f"a sweep has no {name!r}{nearest(name, known)}; it has {', '.join(sorted(known))}"
+        )
+    require(
+        isinstance(given.get("experiment"), str), 'a sweep names its experiment: experiment = "mixture.joint"'
+    )
+    tables = {name: _dotted(given.get(name, {}), f"[{name}]") for name in ("over", "set")}
+    require("seeds" not in tables["set"], "seeds are given beside [set], not in it")
+    chosen = seeds if seeds is not None else given.get("seeds")
+    over = {path: from_toml(path, values) for path, values in tables["over"].items()}
+    return Sweep(
+        given["experiment"],
+        over,
+        given.get("preset", "quick"),
+        tables["set"] | ({"seeds": chosen} if chosen is not None else {}),
+    )
+
+
+def _dotted(table: Any, what: str) -> dict[str, Any]:
+    """Nested tables as paths; a table that describes a range stays."""
+    require(isinstance(table, Mapping), f"{what} is a table of settings, not {table!r}")
+    flat: dict[str, Any] = {}
+    for name, value in table.items():
+        if isinstance(value, Mapping) and "from" not in value:
+            flat |= {f"{name}.{rest}": inner for rest, inner in _dotted(value, what).items()}
+        else:
+            flat[name] = value
+    return flat
 
 
 @dataclass(frozen=True)

@@ -37,7 +37,7 @@ class Verdict:
     seeds: int | str
     why: str = ""
 
-    def also(self, **figures: float) -> Verdict:
+    def also(self, **figures: float | Interval) -> Verdict:
         """The same verdict with further figures shown beside it."""
         shown = {
             name: value if isinstance(value, Interval) else Interval.exact(value)
@@ -151,7 +151,7 @@ def slope(name: str, x: Any, y: Any, *, at_least: float = -math.inf, at_most: fl
     `y` is one value for each x (a deterministic curve): the interval is that of the fit. Or it is an array
     (seed, x), where a seed's values may hang together: every seed is fitted, and the interval is that of the
     mean over seeds."""
-    from scipy.stats import linregress, t
+    from scipy.stats import t
 
     x, y = np.asarray(x, float), np.asarray(y, float)
     seeds = len(y) if y.ndim == 2 else "exact"
@@ -160,15 +160,22 @@ def slope(name: str, x: Any, y: Any, *, at_least: float = -math.inf, at_most: fl
             INCONCLUSIVE, {name: Interval(math.nan, -math.inf, math.inf)}, seeds, "some points are missing"
         )
     if y.ndim == 2:
-        fits = np.array([linregress(x, row).slope for row in y])
+        fits = np.array([_fit(x, row)[0] for row in y])
         middle, error, freedom = fits.mean(), fits.std(ddof=1) / np.sqrt(len(fits)), len(fits) - 1
     else:
-        fit = linregress(x, y)
-        # A constant has no error, and scipy none to give.
-        middle, error, freedom = (fit.slope, 0.0 if np.ptp(y) == 0 else fit.stderr, len(x) - 2)
+        middle, error = _fit(x, y)
+        freedom = len(x) - 2
     half = float(t.ppf(0.975, freedom) * error) if freedom > 0 else math.inf
     measured = Interval(float(middle), float(middle - half), float(middle + half))
     return Verdict(_side(measured, at_least, at_most), {name: measured}, seeds)
+
+
+def _fit(x: np.ndarray, y: np.ndarray) -> tuple[float, float]:
+    """The slope of a straight line and its standard error; a constant has none, and scipy none to give."""
+    from scipy.stats import linregress
+
+    fit: Any = linregress(x, y)
+    return fit.slope, 0.0 if np.ptp(y) == 0 else fit.stderr
 
 
 def _side(measured: Interval, at_least: float, at_most: float) -> str:

@@ -44,8 +44,8 @@ def _shown(shown: Any, drawn: Mapping[str, str], known: Mapping[str, Figure], pr
     if isinstance(shown, dynamics.Dynamics):
         return scrubbed(shown, preset, runs)
     sampled = shown()
-    drawn = chart(styled(example.draw(sampled)), sampled.says)
-    return f"<figure>{drawn}<figcaption><p>{text(sampled.says)}</p></figcaption></figure>"
+    picture = chart(styled(example.draw(sampled)), sampled.says)
+    return f"<figure>{picture}<figcaption><p>{text(sampled.says)}</p></figcaption></figure>"
 
 
 def scrubbed(shown: dynamics.Dynamics, preset: str, runs: Runs) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Any
 
 import altair as alt
 import numpy as np
@@ -10,7 +11,7 @@ import pandas as pd
 import xarray as xr
 
 from stagewise.lab.draw.charts import band, kept_records, on_times, told, touch
-from stagewise.lab.draw.figures import Spec, styled
+from stagewise.lab.draw.figures import Drawn, Spec, styled
 
 FIRST = ("loss", "accuracy", "test_loss", "test_accuracy", "margin", "entropy", "type_loss")
 MOST_CHARTS, MOST_LABELS, MOST_POINTS = 6, 6, 200
@@ -25,7 +26,7 @@ def drawn(runs: Mapping[str, xr.Dataset]) -> Spec | None:
     charts = [_chart(name, {label: run[name] for label, run in runs.items()}) for name in names[:MOST_CHARTS]]
     if not charts:
         return None
-    scales = {"color": "independent" if len(runs) == 1 else "shared", "strokeDash": "independent"}
+    scales: Any = {"color": "independent" if len(runs) == 1 else "shared", "strokeDash": "independent"}
     rows = [alt.hconcat(*charts[i : i + 2]).resolve_scale(**scales) for i in range(0, len(charts), 2)]
     return styled(alt.vconcat(*rows).resolve_scale(**scales))
 
@@ -46,7 +47,7 @@ def _in_order(run: xr.Dataset) -> list[str]:
     return sorted(found, key=lambda name: FIRST.index(name) if name in FIRST else len(FIRST))
 
 
-def _chart(name: str, values: Mapping[str, xr.DataArray]) -> alt.LayerChart:
+def _chart(name: str, values: Mapping[str, xr.DataArray]) -> Drawn:
     table = pd.concat([_table(name, each).assign(run=label) for label, each in values.items()])
     across = "time" if next(iter(values.values())).coords.get("time") is not None else "step"
     positive = table[table.when > 0]
@@ -63,7 +64,7 @@ def _chart(name: str, values: Mapping[str, xr.DataArray]) -> alt.LayerChart:
             "run:N", title=None, sort=list(values), legend=alt.Legend(columns=1, labelLimit=500, **legend)
         )
     )
-    dash = (
+    dash: dict[str, Any] = (
         {}
         if alone or table.of.nunique() == 1
         else {
@@ -105,9 +106,8 @@ def _table(name: str, values: xr.DataArray) -> pd.DataFrame:
         plain.median("seed").transpose("record", ...).values.reshape(len(at), -1), MOST_POINTS
     )
     table = band(plain.assign_coords(record=np.arange(len(at))).isel(record=kept), "value")
-    return table.assign(when=at[table.record.values], of=table[label].astype(str) if label else name)[
-        ["when", "of", "low", "value", "high"]
-    ].dropna()
+    table = table.assign(when=at[table.record.values], of=table[label].astype(str) if label else name)
+    return table.loc[:, ["when", "of", "low", "value", "high"]].dropna()
 
 
 def _common_times(times: np.ndarray) -> np.ndarray:

@@ -149,16 +149,12 @@ def kind_of(hint: Any) -> str:
     """What a setting takes, in words."""
     if typing.get_origin(hint) is tuple:
         return f"a list, each {kind_of(typing.get_args(hint)[0])}"
-    words, plain = (
-        _words(hint),
-        {int: "a whole number", float: "a finite number", bool: "True or False", str: "a word"},
-    )
+    plain = {int: "a whole number", float: "a finite number", bool: "True or False", str: "a word"}
     kinds = [plain[part] for part in (typing.get_args(hint) or (hint,)) if part in plain]
-    if type(None) in typing.get_args(hint):
-        words += ("None",)
-    return " or ".join(
-        kinds + ([f"one of {', '.join(words)}" if len(words) > 1 else words[0]] if words else [])
-    ) or str(hint)
+    words = [*_words(hint)] + (["None"] if type(None) in typing.get_args(hint) else [])
+    if words:
+        kinds.append(f"one of {', '.join(words)}" if len(words) > 1 else words[0])
+    return " or ".join(kinds) or str(hint)
 
 
 def fits(value: Any, hint: Any) -> bool:
@@ -204,7 +200,8 @@ def from_json(cls: type, stored: Mapping[str, Any]) -> Any:
     values = {}
     for name, value in stored.items():
         hint = hints[name]
-        values[name] = from_json(hint, value) if is_dataclass(hint) else _tuples(value)
+        inner = isinstance(hint, type) and is_dataclass(hint)
+        values[name] = from_json(hint, value) if inner else _tuples(value)
     return cls(**values)
 
 

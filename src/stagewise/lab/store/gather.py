@@ -42,9 +42,10 @@ def _labels(values: Sequence[Any]) -> list[Any]:
 
 def _marked(recorded: Sequence[NamedArrays | None]) -> list[xr.Dataset]:
     """Cells as datasets; failed ones as NaN in the shape of one that is there, their own times too."""
-    if all(one is not None for one in recorded):
-        return [one.dataset for one in recorded]
-    there = next(one.dataset for one in recorded if one is not None)
+    whole = [one.dataset for one in recorded if one is not None]
+    if len(whole) == len(recorded):
+        return whole
+    there = whole[0]
     own = {name: values for name, values in there.coords.items() if "seed" in values.dims and name != "seed"}
     nothing = there.map(_blank).assign_coords({name: _blank(values) for name, values in own.items()})
     return [(nothing if one is None else one.dataset).assign(missing=one is None) for one in recorded]
@@ -101,7 +102,7 @@ def _same(one: np.ndarray, other: np.ndarray) -> bool:
 def joined(named: Mapping[str, list], cells: Sequence[xr.Dataset]) -> xr.Dataset:
     """Cells of any shapes, by xarray."""
     nested = list(cells)
-    for name, labels in reversed(named.items()):
+    for name, labels in reversed(list(named.items())):
         rows = [nested[i : i + len(labels)] for i in range(0, len(nested), len(labels))]
         nested = [
             xr.concat(

@@ -29,7 +29,7 @@ class NamedArrays:
     def of(cls, dataset: xr.Dataset) -> NamedArrays:
         """A dataset taken apart."""
         variables, coords = (
-            {name: (values.dims, values.values) for name, values in part.items()}
+            {str(name): (tuple(map(str, values.dims)), values.values) for name, values in part.items()}
             for part in (dataset.data_vars, dataset.coords)
         )
         return cls(variables, coords, dataset.attrs)

@@ -83,7 +83,9 @@ def _all_imports(name: str) -> set[str]:
 
 @cache
 def _tree(name: str) -> ast.Module:
-    return ast.parse(Path(find_spec(name).origin).read_text())
+    found = find_spec(name)
+    assert found and found.origin, f"{name} has no source"
+    return ast.parse(Path(found.origin).read_text())
 
 
 def _less(tree: ast.Module, without: frozenset[str]) -> ast.Module:
@@ -92,7 +94,8 @@ def _less(tree: ast.Module, without: frozenset[str]) -> ast.Module:
 
 
 def _imports(name: str, tree: ast.Module) -> set[str]:
-    package = name if find_spec(name).submodule_search_locations else name.rpartition(".")[0]
+    found = find_spec(name)
+    package = name if found and found.submodule_search_locations else name.rpartition(".")[0]
     modules = set()
     for node in ast.walk(tree):
         if isinstance(node, ast.Import):
@@ -116,7 +119,7 @@ def _code(tree: ast.Module) -> str:
     for node in ast.walk(tree):
         body = getattr(node, "body", None)
         if isinstance(body, list):
-            node.body = [part for part in body if not _is_text(part)]
+            body[:] = [part for part in body if not _is_text(part)]
     return ast.dump(tree)
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import partial
-from typing import Literal
+from typing import Literal, cast
 
 import jax
 import jax.numpy as jnp
@@ -240,7 +240,7 @@ class EncoderSteps(Rule):
         }
 
 
-def _keys(pool: UInt32[Array, 2], m: Int[Array, ""]) -> tuple[Key[Array, ""], Key[Array, ""]]:
+def _keys(pool: UInt32[Array, "2"], m: Int[Array, ""]) -> tuple[Key[Array, ""], Key[Array, ""]]:
     """Of member m of a pool: the key of its sequence, and that of what it asks for."""
     of_sigma, of_hop = jax.random.split(jax.random.fold_in(jax.random.wrap_key_data(pool), m))
     return of_sigma, of_hop
@@ -248,9 +248,11 @@ def _keys(pool: UInt32[Array, 2], m: Int[Array, ""]) -> tuple[Key[Array, ""], Ke
 
 @partial(jax.jit, static_argnums=(0, 2))
 def pooled(
-    task: Composition, pool: UInt32[Array, 2] | UInt32[np.ndarray, 2], size: int
+    task: Composition, pool: UInt32[Array | np.ndarray, "2"], size: int
 ) -> Int[Array, "size level symbol"]:
     """All sequences of a pool."""
     return jax.lax.map(
-        lambda m: task.sample(_keys(pool, m)[0], 1)[0], jnp.arange(size), batch_size=min(size, 10_000)
+        lambda m: task.sample(_keys(cast(Array, pool), m)[0], 1)[0],
+        jnp.arange(size),
+        batch_size=min(size, 10_000),
     )

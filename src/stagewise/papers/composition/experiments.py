@@ -294,15 +294,14 @@ class Counting(Experiment):
         self.task.check_power_of_two()
         self.task.check_cyclic(self.name)
         check_size(self)
+        sizes = list(self.sizes)
         require(
-            len(self.sizes) > 1
-            and self.sizes[0] >= 1
-            and all(a < b for a, b in zip(self.sizes, self.sizes[1:])),
-            f"{self.name}: sizes must be at least two, and grow, not {list(self.sizes)} (set --sizes)",
+            len(sizes) > 1 and sizes[0] >= 1 and all(a < b for a, b in zip(sizes, sizes[1:])),
+            f"{self.name}: sizes must be at least two, and grow, not {sizes} (set --sizes)",
         )
         require(
-            self.sizes[-1] <= 10**7,
-            f"{self.name}: {self.sizes[-1]} samples are more than the 10^7 that fit at once (set --sizes)",
+            sizes[-1] <= 10**7,
+            f"{self.name}: {sizes[-1]} samples are more than the 10^7 that fit at once (set --sizes)",
         )
 
     def program(self):

@@ -270,7 +270,7 @@ def value_matrix(task: Composition, hidden, sigma, rng: np.random.Generator) -> 
     )
     share = np.array([one_draw[labels == label].sum() for label in range(task.symbols)]) / one_draw.sum()
     return {
-        "value": np.linalg.norm(slope(np.ones(labels.shape))),
+        "value": float(np.linalg.norm(slope(np.ones(labels.shape)))),
         "value_one": np.array([drawn(size, 1) for size in SIZES]),
         "value_all": np.array([drawn(size, T) for size in SIZES]),
         "value_by_label": np.abs(slope(one_draw) - np.tensordot(share, by_label, 1)).max(),

@@ -25,7 +25,7 @@ def layer_names(depth: int) -> list[str]:
     return [f"layer{layer + 1}" for layer in range(depth)]
 
 
-def begin(task: Composition, beta0: float, dtype=np.float32) -> dict[str, np.ndarray]:
+def begin(task: Composition, beta0: float, dtype: type | np.dtype = np.float32) -> dict[str, np.ndarray]:
     """Key-query matrices at zero; readout l is beta0 (1_k (x) I) on the block that layer l writes. [task,
     block, width, symbol]"""
     L, T = task.depth, task.tokens

@@ -95,7 +95,13 @@ def over_bounds(settings, w, sentences, attention, F) -> np.ndarray:
 class AtStart(Rule):
     """Nothing moves: the measurements are made when the weights are drawn."""
 
-    dims, coords = DIMS, COORDS
+    @property
+    def dims(self):
+        return DIMS
+
+    @property
+    def coords(self):
+        return COORDS
 
     def step(self, weights, constants, key):
         return weights

@@ -100,7 +100,13 @@ class ClosedFlow(Motion):
 
     size: tuple[int, int, int]
 
-    dims, coords = DIMS | NEURON_DIMS, COORDS
+    @property
+    def dims(self):
+        return DIMS | NEURON_DIMS
+
+    @property
+    def coords(self):
+        return COORDS
 
     def velocity(self, weights, constants, samples):
         b, M = pulls(weights["G"], weights["S"], constants)
@@ -134,7 +140,13 @@ class ClosedDescent(Rule):
 
     size: tuple[int, int, int]
 
-    dims, coords = LEARNING_DIMS, {name: COORDS[name] for name in ("type", "word", "key", "query")}
+    @property
+    def dims(self):
+        return LEARNING_DIMS
+
+    @property
+    def coords(self):
+        return {name: COORDS[name] for name in ("type", "word", "key", "query")}
 
     def step(self, weights, constants, key):
         return descend(weights, constants, constants["rate"])

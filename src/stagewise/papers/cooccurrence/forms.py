@@ -3,7 +3,9 @@ and the compact closed system, all carried by the same steps, so that they can b
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -26,7 +28,7 @@ COMPACT = (*closed.VALUES, *closed.ATTENTION)
 # Plain weights: the loss differentiated automatically, the form to check all others against.
 
 
-def plain_loss(weights: dict[str, ArrayLike], data: dict[str, ArrayLike]) -> Array:
+def plain_loss(weights: Mapping[str, ArrayLike], data: Mapping[str, Any]) -> Array:
     """Mean logistic loss over the training set."""
     model = OneLayer(
         **{name: jnp.asarray(weights[name]) for name in WEIGHTS}, signs=jnp.asarray(data["signs"])
@@ -34,12 +36,12 @@ def plain_loss(weights: dict[str, ArrayLike], data: dict[str, ArrayLike]) -> Arr
     return jnp.mean(jax.nn.softplus(-data["label"] * jax.vmap(model)(jnp.asarray(data["tokens"]))))
 
 
-def plain_velocity(weights: dict[str, ArrayLike], data: dict[str, ArrayLike]) -> dict[str, Array]:
+def plain_velocity(weights: Mapping[str, ArrayLike], data: Mapping[str, Any]) -> dict[str, Array]:
     """Gradient flow: minus the gradient of the loss in every weight."""
     return jax.tree.map(jnp.negative, jax.grad(plain_loss)({name: weights[name] for name in WEIGHTS}, data))
 
 
-def inner_products(weights: dict[str, ArrayLike], signs: ArrayLike) -> dict[str, ArrayLike]:
+def inner_products(weights: dict[str, Any], signs: ArrayLike) -> dict[str, Any]:
     """The compact closed system's state, and the six kinds of Appendix C, of given weights."""
     W, V = weights["W"], weights["WV"]
     return initial.inner_products(weights | {"signs": signs}) | {"H": W @ V, "N": W @ W.T}
@@ -80,16 +82,21 @@ class SideBySide(Rule):
 
     size: tuple[int, ...]
 
-    dims = {
-        "loss": ("form",),
-        "G": ("form", "word"),
-        "alpha": ("form",),
-        "scores": ("form", "key", "query"),
-        "value_self": ("form", "key", "query"),
-        "value_invariant": ("form",),
-        "score_invariant": ("form",),
-    }
-    coords = {name: COORDS[name] for name in ("word", "key", "query")} | {"form": np.array(FORMS)}
+    @property
+    def dims(self):
+        return {
+            "loss": ("form",),
+            "G": ("form", "word"),
+            "alpha": ("form",),
+            "scores": ("form", "key", "query"),
+            "value_self": ("form", "key", "query"),
+            "value_invariant": ("form",),
+            "score_invariant": ("form",),
+        }
+
+    @property
+    def coords(self):
+        return {name: COORDS[name] for name in ("word", "key", "query")} | {"form": np.array(FORMS)}
 
     def step(self, state, constants, key):
         def velocity(state):

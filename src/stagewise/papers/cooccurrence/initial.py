@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from functools import lru_cache
+from typing import Any
 
 import numpy as np
 
@@ -36,7 +37,7 @@ def draw_weights(settings, seed: int) -> dict[str, np.ndarray]:
     }
 
 
-def inner_products(w: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
+def inner_products(w: dict[str, Any]) -> dict[str, Any]:
     """The state of the closed system for given weights."""
     u = w["W"].T @ w["signs"]
     return {
@@ -49,7 +50,7 @@ def inner_products(w: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
     }
 
 
-def data(settings, seed: int) -> dict[str, np.ndarray]:
+def data(settings, seed: int) -> dict[str, Any]:
     """The training set and a test set of one seed, and the sizes that the equations read."""
     task = settings.task
     sentences = task.training_set(generator(seed, DATA))
@@ -114,9 +115,10 @@ def _start(beginning, seed: int) -> tuple[dict, dict]:
 
 
 def _lanes(lanes: list) -> tuple[dict, dict]:
-    return tuple(
+    states, constants = (
         {name: np.stack([lane[part][name] for lane in lanes]) for name in lanes[0][part]} for part in (0, 1)
     )
+    return states, constants
 
 
 def _lane(settings, seed: int, riders: bool) -> tuple[dict, dict]:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+from typing import TypeVar, cast
 
 import numpy as np
 
 from stagewise.lab.spec.settings import setting  # noqa: F401  (claims and figures take it from here
 from stagewise.lazy import xr
 
+Recorded = TypeVar("Recorded", bound="xr.Dataset | xr.DataArray")
 BALANCE = 0.05  # C of Lemma 4.3: how far -dG3 keeps from its bounds
 
 
@@ -22,7 +24,7 @@ def at_T1(flow: xr.Dataset) -> xr.Dataset:
     return phase(flow, "1").isel(record=-1)
 
 
-def at_end(flow: xr.Dataset) -> xr.Dataset:
+def at_end(flow: Recorded) -> Recorded:
     """The record at T*, where the loss reaches its target."""
     return flow.isel(record=-1)
 
@@ -42,7 +44,8 @@ def lead(flow: xr.Dataset) -> xr.DataArray:
     larger of dG1, dG2."""
     one, two, three = (speed_of_G(flow).isel(word=i, drop=True) for i in range(3))
     larger = np.maximum(one, two)
-    return np.minimum(-three - (1 + BALANCE) * larger, (1 - BALANCE) * (one + two) + three) / abs(larger)
+    inside = np.minimum(-three - (1 + BALANCE) * larger, (1 - BALANCE) * (one + two) + three) / abs(larger)
+    return cast("xr.DataArray", inside)
 
 
 def after_which(positive: xr.DataArray, time: xr.DataArray) -> xr.DataArray:

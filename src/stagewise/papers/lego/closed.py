@@ -27,7 +27,7 @@ def scales(vocabulary: float, clip: float, rho_over_bias: float, q: float) -> di
     }
 
 
-def attention(scores: dict[str, Any], length: float, step: float, xp: ModuleType = np) -> dict[str, Any]:
+def attention(scores: dict[str, Any], length: Any, step: Any, xp: ModuleType = np) -> dict[str, Any]:
     """What answer step - 1 of a chain pays to each kind of clause, one clause of the kind."""
     exponents = xp.stack([xp.asarray(scores[name], float) for name in SCORES])
     counts = xp.stack([xp.asarray(count, float) for count in (1, 1, length - 1, step - 1)])
@@ -35,7 +35,7 @@ def attention(scores: dict[str, Any], length: float, step: float, xp: ModuleType
     return dict(zip(SCORES, shifted / (counts * shifted).sum()))
 
 
-def concentration(scores: dict[str, Any], length: float, step: float, xp: ModuleType = np) -> tuple[Any, Any]:
+def concentration(scores: dict[str, Any], length: Any, step: Any, xp: ModuleType = np) -> tuple[Any, Any]:
     """epsilon, the attention that misses both clauses needed, and the signed gap between the two (equations
     19 and 20)."""
     paid = attention(scores, length, step, xp)

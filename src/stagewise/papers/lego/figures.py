@@ -8,7 +8,7 @@ import pandas as pd
 import xarray as xr
 
 from stagewise.lab.draw.charts import band, lines, points
-from stagewise.lab.draw.figures import figure
+from stagewise.lab.draw.figures import Drawn, figure
 from stagewise.lab.spec.study import BeyondQuick
 from stagewise.papers.lego.readings import (
     ORDER,
@@ -29,7 +29,7 @@ LENGTH = alt.X("tested:Q", scale=alt.Scale(type="log", base=2), title="length of
 CHAINS = alt.Y("chain:Q", title="chains right throughout", scale=alt.Scale(domain=[0, 1]))
 
 
-def _curves(named: dict[str, xr.DataArray], title: str) -> alt.LayerChart:
+def _curves(named: dict[str, xr.DataArray], title: str) -> Drawn:
     """Chain accuracy by length: medians over seeds, and the middle 80 % as bands."""
     table = pd.concat([band(chain, "chain").assign(curve=name) for name, chain in named.items()])
     colour = alt.Color(
@@ -58,7 +58,7 @@ def _curves(named: dict[str, xr.DataArray], title: str) -> alt.LayerChart:
     needs={"cyclic": BeyondQuick(cyclic), "symmetric": BeyondQuick(symmetric)},
     paper_shows="Trained at length 5: C6 stays near 1 up to 160; S5 falls to 0 beyond a few times 5.",
 )
-def reach_of_both_groups(cyclic: xr.Dataset, symmetric: xr.Dataset) -> alt.LayerChart:
+def reach_of_both_groups(cyclic: xr.Dataset, symmetric: xr.Dataset) -> Drawn:
     """The share of chains that are right throughout, by length, after the same training at length 5."""
     return _curves(
         {"C6": at_end_of(cyclic, 0).chain, "S5": at_end_of(symmetric, 0).chain}, "trained at length 5"
@@ -74,7 +74,7 @@ def reach_of_both_groups(cyclic: xr.Dataset, symmetric: xr.Dataset) -> alt.Layer
         "stays near 1 up to 160."
     ),
 )
-def reach_by_stage(own: xr.Dataset, stayed: xr.Dataset) -> alt.LayerChart:
+def reach_by_stage(own: xr.Dataset, stayed: xr.Dataset) -> Drawn:
     """S5 after each stage of training on its own answers, beside as many steps more at length 5 with true
     answers."""
     named = {"trained at 5": at_end_of(own, 0).chain}
@@ -84,7 +84,7 @@ def reach_by_stage(own: xr.Dataset, stayed: xr.Dataset) -> alt.LayerChart:
     return _curves(named | {"as many steps, all at 5": at_end_of(stayed, 3).chain}, "S5, self-training")
 
 
-def _heatmap(values: np.ndarray, keys: list[str], title: str) -> alt.Chart:
+def _heatmap(values: np.ndarray, keys: list[str], title: str) -> Drawn:
     rows = [
         {"query": f"answer {q}", "key": key, "attention": float(values[q, k])}
         for q in range(len(values))
@@ -111,13 +111,13 @@ def _heatmap(values: np.ndarray, keys: list[str], title: str) -> alt.Chart:
         "predicates the first band is permuted with them."
     ),
 )
-def two_bands(run: xr.Dataset) -> alt.HConcatChart:
+def two_bands(run: xr.Dataset) -> Drawn:
     """C6 after training at length 5: mean attention of answers on predicates and answers. With the predicates
     in another order attention follows them."""
     return _bands(run, "C6")
 
 
-def _bands(run: xr.Dataset, group: str) -> alt.HConcatChart:
+def _bands(run: xr.Dataset, group: str) -> Drawn:
     keys = [str(key) for key in run.key.values]
     moved = [f"predicate {i + 1}" for i in ORDER] + keys[len(ORDER) :]
     mean = run.mean("seed")
@@ -133,7 +133,7 @@ def _bands(run: xr.Dataset, group: str) -> alt.HConcatChart:
     needs={"run": BeyondQuick(symmetric)},
     paper_shows="The same for S5.",
 )
-def two_bands_for_s5(run: xr.Dataset) -> alt.HConcatChart:
+def two_bands_for_s5(run: xr.Dataset) -> Drawn:
     """The same for S5."""
     return _bands(run, "S5")
 
@@ -147,7 +147,7 @@ def two_bands_for_s5(run: xr.Dataset) -> alt.HConcatChart:
         "is flat for C6; on answers it is the other way round."
     ),
 )
-def attention_along_the_chain(cyclic: xr.Dataset, symmetric: xr.Dataset) -> alt.HConcatChart:
+def attention_along_the_chain(cyclic: xr.Dataset, symmetric: xr.Dataset) -> Drawn:
     """Attention on the clause that is needed, along chains twice and four times as long as in training:
     predicates left, answers right."""
     panels = []
@@ -179,7 +179,7 @@ def attention_along_the_chain(cyclic: xr.Dataset, symmetric: xr.Dataset) -> alt.
     needs={"run": one_step},
     paper_shows="No figure: features are learned one after another, in the order of their size at the start.",
 )
-def features_take_turns(run: xr.Dataset) -> alt.LayerChart:
+def features_take_turns(run: xr.Dataset) -> Drawn:
     """Stage 1, one seed: the half sums V_psi of the neurons that win, over B, one curve a feature. They rise
     one after another."""
     action, first = action_of(run), run.isel(seed=0)
@@ -217,7 +217,7 @@ def features_take_turns(run: xr.Dataset) -> alt.LayerChart:
     needs={"cyclic": cyclic_sizes, "symmetric": symmetric_sizes},
     paper_shows="No figure: epsilon falls as a power of d for C_n and stays a constant for S_n.",
 )
-def concentration_by_vocabulary(cyclic: xr.Dataset, symmetric: xr.Dataset) -> alt.HConcatChart:
+def concentration_by_vocabulary(cyclic: xr.Dataset, symmetric: xr.Dataset) -> Drawn:
     """Attention that misses both clauses needed, by vocabulary size: stopped at the same relative loss (left)
     C6 sharpens and the symmetric group does not; at the same time d^2 (right) both do."""
     panels = []
@@ -246,7 +246,7 @@ def concentration_by_vocabulary(cyclic: xr.Dataset, symmetric: xr.Dataset) -> al
     needs={"runs": cyclic_sizes},
     paper_shows="No figure: the gap opens (stage 2.1), stays (2.2) and closes (2.3) while epsilon falls.",
 )
-def stages_of_attention(runs: xr.Dataset) -> alt.LayerChart:
+def stages_of_attention(runs: xr.Dataset) -> Drawn:
     """C6, d = 1024: attention misses less and less; the lead of predicates over answers, the gap, opens and
     closes again."""
     run = runs.sel(vocabulary=1024.0).isel(seed=0)
@@ -269,7 +269,7 @@ def stages_of_attention(runs: xr.Dataset) -> alt.LayerChart:
         "constant factor at most."
     ),
 )
-def recursion_doubles(run: xr.Dataset) -> alt.Chart:
+def recursion_doubles(run: xr.Dataset) -> Drawn:
     """Algorithm 2 with four numbers: chains right throughout, by length over training length, after each
     stage."""
     table = run.chain.isel(record=0).median("seed").rename("chain").to_dataframe()[["chain"]].reset_index()
@@ -290,7 +290,7 @@ def recursion_doubles(run: xr.Dataset) -> alt.Chart:
     needs={"runs": BeyondQuick(stabilisers)},
     paper_shows="Nothing: the paper has stabilisers of 1 (C6) and 24 (S5) only.",
 )
-def reach_by_stabiliser(runs: xr.Dataset) -> alt.HConcatChart:
+def reach_by_stabiliser(runs: xr.Dataset) -> Drawn:
     """The length at which every other chain is right, for S4 on cosets of larger and larger subgroups:
     against the stabiliser's order, and against the number of values. One point a seed."""
     rows = []

@@ -70,7 +70,9 @@ def of_scores(
     return jnp.einsum("nk,npa,nkqb->paqb", paid * (gain - middle), clauses[:, -1], clauses) / len(clauses)
 
 
-def lemma_a(weights, clauses, target, constants: dict, weighted: bool = True) -> dict[str, Float[Array, ...]]:
+def lemma_a(
+    weights, clauses, target, constants: dict, weighted: bool = True
+) -> dict[str, Float[Array, "..."]]:
     """Lemmas A.1 and A.2, slot 4 at length 1, minus the gradient: by first slot, action and last variable,
     [d, m, tokens].
 

@@ -184,7 +184,7 @@ def four_numbers(settings, language: plain.Language, off_ideal: Array, four: Arr
         .at[3, :n, 3, :n]
         .set(four[1] * eye + four[3] * off)
     )
-    summed, steps = 0, ((2, 1), (2, 2))
+    summed, steps = jnp.zeros_like(scores), ((2, 1), (2, 2))
     for _, step in steps:
         clauses, target = (
             language.clauses(variables, actions, values, step - 1),

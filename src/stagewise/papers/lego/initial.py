@@ -35,8 +35,8 @@ def start(settings, seeds: np.ndarray) -> State:
         )
     *_, steps, _, rates = zip(*settings.phases())
     constants = {
-        "rates": np.float32(rates),
-        "steps": np.float32(steps),
+        "rates": np.array(rates, np.float32),
+        "steps": np.array(steps, np.float32),
         "last_rate": np.float32(settings.last_rate),
     }
     return loop.begin(stacked(weights), stacked([constants] * len(seeds)), seeds)

@@ -12,11 +12,11 @@ import numpy as np
 import optax
 from jaxtyping import Array, Float, Key
 
-from stagewise.models.clause_decoder import Answers, ClauseDecoder, plain
+from stagewise.models.clause_decoder import Answers, ClauseDecoder, Sentences, plain
 from stagewise.models.rollout import rollout
 from stagewise.models.sizes import Clauses
 from stagewise.papers.lego.readings import BONUS, LOOKED, ORDER, RAISED, WATCHED
-from stagewise.tasks.lego import Lego, Sentences
+from stagewise.tasks.lego import Lego
 from stagewise.training import adam
 from stagewise.training.phases import Phase
 
@@ -215,7 +215,7 @@ def next_clause_loss(logits: Answers, sentences: Sentences) -> Float[Array, ""]:
     )
 
 
-def raised(room: int, bonus: Float[Array, 2]) -> Float[Array, "query key"]:
+def raised(room: int, bonus: Float[Array, "2"]) -> Float[Array, "query key"]:
     """Scores that put a bonus on the predicate and the answer that each answer needs."""
     return jnp.concatenate(
         [bonus[0] * jnp.eye(room, dtype=bonus.dtype), bonus[1] * jnp.eye(room, dtype=bonus.dtype)], axis=1

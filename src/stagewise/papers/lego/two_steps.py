@@ -59,7 +59,7 @@ class TwoSteps(Motion):
             concentration(weights, length, step, jnp),
             concentration(weights, length, 1.0, jnp),
         )
-        velocity = self.velocity(weights, constants, None)
+        velocity = self.velocity(weights, constants, self.samples("all"))
         pushes = jnp.stack(
             [
                 -jax.grad(self.loss_of, argnums=1)(index, weights, constants)["predicate"]

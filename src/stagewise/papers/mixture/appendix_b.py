@@ -51,7 +51,8 @@ def velocity(
     mean = np.einsum("...kq,...k->...q", seen.attention, values)
     moved = seen.attention * (values[..., :, None] - mean[..., None, :]) * pulled[..., None, None]
     onto = np.zeros((*samples.signal.shape, neurons.shape[-1]))
-    np.put_along_axis(onto, samples.signal[..., None], samples.sign[..., None], -1)  # the tokens themselves
+    at = np.asarray(samples.signal)[..., None]
+    np.put_along_axis(onto, at, np.asarray(samples.sign)[..., None], -1)  # the tokens themselves
     d_neurons = np.einsum("...nkq,...n,nkd->...d", seen.attention, pulled, onto)
     pull = np.einsum("nkd,...nkq,nqe->...de", onto, moved, onto)
     turned = np.swapaxes(pull, -1, -2)

@@ -16,7 +16,9 @@ C.1)."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any, TypeVar, cast
 
 import jax
 import jax.numpy as jnp
@@ -29,20 +31,22 @@ from stagewise.training.flow import Motion
 from stagewise.training.loop import Rule
 from stagewise.training.stages import StagedStep
 
-Weights = dict[str, ArrayLike]  # neurons [2, 2K] and gram [2, 4K, 4K]
+AnyArray = Array | np.ndarray
+Weights = Mapping[str, AnyArray]  # neurons [2, 2K] and gram [2, 4K, 4K]
+Kind = TypeVar("Kind", bound=AnyArray)
 KINDS = ("all", "consistent", "conflicting")
 
 
-def blocks(gram: Float[ArrayLike, "*b double double"]) -> tuple[ArrayLike, ArrayLike, ArrayLike]:
+def blocks(gram: Float[Kind, "*b double double"]) -> tuple[Kind, Kind, Kind]:
     """Key self-scores, scores (row: key, column: query) and query self-scores."""
-    n = gram.shape[-1] // 2
-    return gram[..., :n, :n], gram[..., :n, n:], gram[..., n:, n:]
+    n, square = gram.shape[-1] // 2, cast(Any, gram)
+    return square[..., :n, :n], square[..., :n, n:], square[..., n:, n:]
 
 
 def outputs(
     task: Mixture,
-    neurons: Float[ArrayLike, "2 n"],
-    scores: Float[ArrayLike, "2 n n"],
+    neurons: Float[AnyArray, "2 n"],
+    scores: Float[AnyArray, "2 n n"],
     bias: Float[ArrayLike, ""],
 ):
     """Head outputs and f on the whole population, by looking scores up instead of multiplying embeddings.
@@ -63,7 +67,7 @@ def sample_losses(task: Mixture, neurons, scores, bias) -> Float[Array, " sample
     return jax.nn.softplus(-task.population().label * outputs(task, neurons, scores, bias)[1])
 
 
-def pull(task: Mixture, weights: Weights, bias, samples: Float[ArrayLike, " samples"]):
+def pull(task: Mixture, weights: Weights, bias, samples: Float[AnyArray, " samples"]):
     """Minus the gradient of the expected loss with respect to neurons and scores."""
     _, scores, _ = blocks(weights["gram"])
 
@@ -79,7 +83,7 @@ def turning(pull_on_scores: Float[Array, "2 n n"]) -> Float[Array, "2 2*n 2*n"]:
     return jnp.block([[nothing, pull_on_scores], [jnp.swapaxes(pull_on_scores, -1, -2), nothing]])
 
 
-def measure(task: Mixture, weights: Weights, bias) -> dict[str, Array]:
+def measure(task: Mixture, weights: Weights, bias) -> dict[str, AnyArray]:
     """Losses by kind of sample, the share of samples classified rightly, and every inner product."""
     keys, scores, queries = blocks(weights["gram"])
     samples = task.population()

@@ -17,7 +17,8 @@ def signed_features(neurons: np.ndarray, scores: np.ndarray, bias: float) -> np.
     Shape (..., sample, 2 * signals + 1)."""
     samples, seen = TWO_GROUPS.population(), respond(TWO_GROUPS, neurons, scores, bias)
     tokens = np.zeros((*samples.signal.shape, 4))
-    np.put_along_axis(tokens, samples.signal[..., None], samples.sign[..., None], -1)
+    at = np.asarray(samples.signal)[..., None]
+    np.put_along_axis(tokens, at, np.asarray(samples.sign)[..., None], -1)
     gathered = np.einsum("...hnkq,nkd->...hnd", seen.attention, tokens) * seen.active[..., None]
     on = seen.active * bias
     parts = [gathered[..., 0, :, :], -gathered[..., 1, :, :], (on[..., 0, :] - on[..., 1, :])[..., None]]

@@ -4,6 +4,7 @@ bands."""
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import cast
 
 import altair as alt
 import numpy as np
@@ -11,7 +12,7 @@ import pandas as pd
 import xarray as xr
 
 from stagewise.lab.draw.charts import STAGE_TINTS, band, lines, points
-from stagewise.lab.draw.figures import figure
+from stagewise.lab.draw.figures import Drawn, figure
 from stagewise.lab.draw.phase_diagram import heat
 from stagewise.papers.mixture.experiments import JointTraining, ManyGroups, ThreeStages
 from stagewise.papers.mixture.features import margins
@@ -38,7 +39,7 @@ from stagewise.probes.crossing import first_above
     "positive head's neurons rise early. (c) Two scores of the group key leave zero late, one up and one "
     "down.",
 )
-def three_stages_of_joint_training(joint: xr.Dataset) -> alt.HConcatChart:
+def three_stages_of_joint_training(joint: xr.Dataset) -> Drawn:
     """Three stages in one run: the consistent loss falls within tens of steps as neurons align with the class
     signals v and then the group signals c; a thousand steps later the scores of key c1 leave zero, and only
     then the conflicting loss falls."""
@@ -62,7 +63,7 @@ def three_stages_of_joint_training(joint: xr.Dataset) -> alt.HConcatChart:
     "conflicting samples of label + the "
     "class tokens look at the group token, on those of label - they avoid it.",
 )
-def attention_on_four_samples(joint: xr.Dataset) -> alt.Chart:
+def attention_on_four_samples(joint: xr.Dataset) -> Drawn:
     """Attention of the positive head at the end of training on the four samples of group 1 (median over
     seeds). On X(1,+,-) both class tokens look at c1; on X(1,-,+) neither does; on consistent samples one does
     and the other does not, and it hardly matters."""
@@ -76,9 +77,8 @@ def attention_on_four_samples(joint: xr.Dataset) -> alt.Chart:
     for name, tokens in samples.items():
         table = attention(end, tokens).median("seed").round(3).to_dataframe("attention").reset_index()
         position = {token: f"{i + 1}. {token}" for i, token in enumerate(tokens)}
-        tables.append(
-            table.assign(sample=name, query=table["at"].map(position), key=table["to"].map(position))
-        )
+        query, key = (cast(pd.Series, table[side]).map(position) for side in ("at", "to"))
+        tables.append(table.assign(sample=name, query=query, key=key))
     cells = alt.Chart(pd.concat(tables)).encode(
         x=alt.X("key:N", title="key", axis=alt.Axis(labelAngle=0)), y=alt.Y("query:N", title="query")
     )
@@ -102,13 +102,11 @@ def attention_on_four_samples(joint: xr.Dataset) -> alt.Chart:
         "The loss of a run that trains only the attention on top of Gaussian neurons: it does not go down."
     ),
 )
-def loss_of_attention_alone(attention: xr.Dataset, joint: xr.Dataset) -> alt.LayerChart:
+def loss_of_attention_alone(attention: xr.Dataset, joint: xr.Dataset) -> Drawn:
     """Training only the attention on top of random neurons lowers the loss a little and then stalls; training
     all weights from the very same start learns the task."""
-    curves = xr.concat(
-        [attention.loss.sel(kind="all"), joint.loss.sel(kind="all")],
-        pd.Index(["attention only", "all weights"], name="trained"),
-    )
+    losses: list[xr.DataArray] = [attention.loss.sel(kind="all"), joint.loss.sel(kind="all")]
+    curves = xr.concat(losses, pd.Index(["attention only", "all weights"], name="trained"))
     return lines(band(curves, "loss"), "loss", "trained", "", ["attention only", "all weights"])
 
 
@@ -118,7 +116,7 @@ def loss_of_attention_alone(attention: xr.Dataset, joint: xr.Dataset) -> alt.Lay
     needs={"joint": JointTraining.plan()},
     paper_shows="All sixteen scores of one head for two groups: the group-key, class-query block dominates.",
 )
-def all_scores(joint: xr.Dataset) -> alt.Chart:
+def all_scores(joint: xr.Dataset) -> Drawn:
     """The sixteen scores of the positive head at the end of training (median over seeds): the block of group
     keys and class queries dominates, with opposite signs for the two groups."""
     end = joint.scores.isel(record=-1, drop=True).sel(head="+", drop=True).median("seed").round(3)
@@ -140,13 +138,13 @@ def _many_groups(K: int, number: int):
         needs={"joint": ManyGroups.plan(**{"task.groups": K})},
         paper_shows=f"The three panels of Figure 1 for {K} groups: the same stages, later.",
     )
-    def panels(joint: xr.Dataset) -> alt.HConcatChart:
+    def panels(joint: xr.Dataset) -> Drawn:
         last = int(joint.done_at.max()) if (joint.done_at >= 0).all() else int(joint.step[-1])
         joint = joint.isel(record=np.flatnonzero(joint.step <= last))  # after that every seed rests
         names = ["own class", "other class"]
         losses = band(joint.loss.sel(kind=["consistent", "conflicting"]), "loss")
         plus = joint.sel(head="+").drop_vars("head")
-        mean = {
+        mean: dict[str, xr.DataArray] = {
             "v": plus.neurons.isel(signal=slice(K, None)).mean("signal"),
             "c": plus.neurons.isel(signal=slice(K)).mean("signal"),
         }
@@ -182,7 +180,7 @@ three_groups, four_groups, eight_groups = _many_groups(3, 5), _many_groups(4, 6)
     "the conflicting "
     "ones, and stage 3 drives the loss to zero.",
 )
-def losses_through_the_stages(stages: xr.Dataset) -> alt.LayerChart:
+def losses_through_the_stages(stages: xr.Dataset) -> Drawn:
     """Gradient flow at infinite width: the consistent loss falls in stage 1, the score grows from almost
     nothing in stage 2 while neurons rest, and in stage 3 both losses go to zero. Bands mark the stages."""
     one = stages.isel(seed=0)
@@ -221,7 +219,7 @@ def losses_through_the_stages(stages: xr.Dataset) -> alt.LayerChart:
     needs={"stages": groups_in_stages},
     paper_shows="No figure; the theorem says that T2 - T1 grows like log 1/omega for two groups.",
 )
-def attention_time_against_scale(stages: xr.Dataset) -> alt.Chart:
+def attention_time_against_scale(stages: xr.Dataset) -> Drawn:
     """The time that attention takes is a straight line in log 1/omega for every number of groups, with a
     slope in proportion to the number of groups less one."""
     time = (stages.ended.sel(stages="2", drop=True) - stages.ended.sel(stages="1", drop=True)).isel(
@@ -243,7 +241,7 @@ def attention_time_against_scale(stages: xr.Dataset) -> alt.Chart:
     needs={"stages": targets_in_stages},
     paper_shows="No figure; the theorem says that T3 - T2 grows like 1/epsilon.",
 )
-def convergence_time_against_target(stages: xr.Dataset) -> alt.Chart:
+def convergence_time_against_target(stages: xr.Dataset) -> Drawn:
     """The time of stage 3 against the inverse of the target loss, on logarithmic axes: a line of slope
     one."""
     table = pd.DataFrame(
@@ -261,7 +259,7 @@ def convergence_time_against_target(stages: xr.Dataset) -> alt.Chart:
         "No figure; the text says that the attention features go from nearly non-separable to well separated."
     ),
 )
-def margin_over_time(joint: xr.Dataset, starts: xr.Dataset) -> alt.HConcatChart:
+def margin_over_time(joint: xr.Dataset, starts: xr.Dataset) -> Drawn:
     """Left: the maximum margin of the conflicting samples' features is tiny until attention is learned and
     then jumps, while that of the consistent samples is never lost. Right: before training it grows with omega
     squared and shrinks with the root of m."""
@@ -294,7 +292,7 @@ def margin_over_time(joint: xr.Dataset, starts: xr.Dataset) -> alt.HConcatChart:
     needs={"runs": groups},
     paper_shows="No figure; the observation says that training takes longer with more groups.",
 )
-def onset_against_groups(runs: xr.Dataset) -> alt.Chart:
+def onset_against_groups(runs: xr.Dataset) -> Drawn:
     """The step at which attention starts, at infinite width, is a straight line in the number of groups."""
     step = first_above(runs.scores.sel(pair="same", key_type="c", query_type="v"), ONSET).isel(seed=0).values
     table = pd.DataFrame({"groups": runs.groups.values, "onset": step.round(1)})
@@ -313,7 +311,7 @@ def onset_against_groups(runs: xr.Dataset) -> alt.Chart:
         "No figure; the paper says that finite width deviates from infinite width by order 1/sqrt(m)."
     ),
 )
-def error_against_width(finite: xr.Dataset, infinite: xr.Dataset) -> alt.LayerChart:
+def error_against_width(finite: xr.Dataset, infinite: xr.Dataset) -> Drawn:
     """The largest difference of any score at any time from infinite width, for each seed (points) and its
     median (line), beside a line of slope -1/2."""
     error = score_error(finite, infinite)
@@ -339,7 +337,7 @@ def error_against_width(finite: xr.Dataset, infinite: xr.Dataset) -> alt.LayerCh
     needs={"runs": phase, "biases": phase_of_bias},
     paper_shows="Nothing: the paper speaks of small initial attention and large width, and of some bias.",
 )
-def when_attention_is_learned(runs: xr.Dataset, biases: xr.Dataset) -> alt.HConcatChart:
+def when_attention_is_learned(runs: xr.Dataset, biases: xr.Dataset) -> Drawn:
     """Phase diagrams. Left: the step at which the conflicting loss has fallen to half, by width and by the
     scale omega that attention starts from: the scale decides, the width hardly matters. Right: the step at
     which attention begins to choose, at infinite width, by the fixed bias and omega."""

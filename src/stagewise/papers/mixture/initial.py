@@ -63,7 +63,7 @@ def _rows(
 
 
 @partial(jax.jit, static_argnums=0)
-def _draw(signals: int, width: Int[ArrayLike, ""], seeds: Int[ArrayLike, " seed"]):
+def _draw(signals: int, width: Int[Array, ""], seeds: Int[ArrayLike, " seed"]):
     """Neurons and Gram matrices of some seeds, all at scale one."""
 
     def draw(seed):

@@ -14,7 +14,7 @@ program."""
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
 from math import factorial, perm, prod
@@ -94,7 +94,7 @@ def begin(initial_scale: float, lanes: int) -> dict[str, np.ndarray]:
     return {"neurons": np.zeros((lanes, 2)), "difference": unit, "total": unit}
 
 
-def scores(weights: dict[str, ArrayLike], groups: ArrayLike) -> Float[Array, "2 2 2"]:
+def scores(weights: Mapping[str, Array | np.ndarray], groups: ArrayLike) -> Float[Array, "2 2 2"]:
     """Scores by pair (same group, other group), type of key and type of query."""
     difference, total = weights["difference"][:2, 2:], weights["total"][:2, 2:]
     other = (total - difference) / groups
@@ -102,7 +102,7 @@ def scores(weights: dict[str, ArrayLike], groups: ArrayLike) -> Float[Array, "2 
 
 
 def sample_losses(
-    orbits: Orbits, neurons: Float[Array, 2], by_pair: Float[Array, "2 2 2"], bias
+    orbits: Orbits, neurons: Float[Array, "2"], by_pair: Float[Array, "2 2 2"], bias
 ) -> Float[Array, " orbits"]:
     """log(1 + exp(-f)) on the representatives; the - head is the mirror of the + head."""
     kind, group, sign = orbits.tokens()
@@ -180,7 +180,14 @@ class OrbitDescent(Rule):
     """Joint gradient descent at infinite width."""
 
     orbits: Orbits
-    dims, coords = DIMS, COORDS
+
+    @property
+    def dims(self):
+        return DIMS
+
+    @property
+    def coords(self):
+        return COORDS
 
     def step(self, weights, constants, key):
         on_neurons, on_scores = pull(
@@ -200,7 +207,14 @@ class OrbitFlow(Motion):
     them."""
 
     orbits: Orbits
-    dims, coords = DIMS, COORDS
+
+    @property
+    def dims(self):
+        return DIMS
+
+    @property
+    def coords(self):
+        return COORDS
 
     def velocity(self, weights, constants, samples):
         chosen = sum(

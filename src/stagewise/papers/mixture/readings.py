@@ -95,8 +95,9 @@ def respond(trajectory: xr.Dataset) -> appendix_b.Response:
 
 def velocity(trajectory: xr.Dataset, kind: str = "all") -> dict[str, np.ndarray]:
     """Gradient flow at every record, on a kind of sample of the two-group task."""
+    neurons, scores, key_self, query_self = (trajectory[name].values for name in STATE)
     return appendix_b.velocity(
-        TWO_GROUPS, *(trajectory[name].values for name in STATE), setting(trajectory, "bias"), kind
+        TWO_GROUPS, neurons, scores, key_self, query_self, setting(trajectory, "bias"), kind
     )
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Literal
+from typing import Any, Literal
 
 from stagewise.errors import Refused, require
 from stagewise.lab.spec.experiment import Experiment
@@ -170,9 +170,8 @@ class GPTTraining(Experiment):
         from stagewise.lazy import jnp
         from stagewise.models.gpt import GPT
 
-        return GPT(
-            **{name: jnp.asarray(weight) for name, weight in state["weights"].items()}, heads=self.gpt.heads
-        )
+        weights: dict[str, Any] = {name: jnp.asarray(weight) for name, weight in state["weights"].items()}
+        return GPT(**weights, heads=self.gpt.heads)
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,7 @@ import pandas as pd
 import xarray as xr
 
 from stagewise.lab.draw.charts import band, lines, points
-from stagewise.lab.draw.figures import figure
+from stagewise.lab.draw.figures import Drawn, figure
 from stagewise.lab.draw.phase_diagram import heat
 from stagewise.lab.spec.settings import setting
 from stagewise.lab.spec.study import BeyondQuick
@@ -52,7 +52,7 @@ def _needed(runs: xr.Dataset) -> pd.DataFrame:
     )
 
 
-def _growth(table: pd.DataFrame, title: str) -> alt.LayerChart:
+def _growth(table: pd.DataFrame, title: str) -> Drawn:
     across = alt.X("secret_size:O", title="secret bits k", axis=alt.Axis(labelAngle=0))
     joined = points(
         table,
@@ -86,7 +86,7 @@ def _growth(table: pd.DataFrame, title: str) -> alt.LayerChart:
     "exceeds the budget; with one they stay "
     "near 10^4.",
 )
-def samples_by_secret_size(runs: xr.Dataset) -> alt.LayerChart:
+def samples_by_secret_size(runs: xr.Dataset) -> Drawn:
     """Samples until every validation answer is right, for one layer of one head: the median over seeds at the
     best of the learning rates. Without a chain of thought every further secret bit multiplies them; with one
     they hardly grow."""
@@ -99,7 +99,7 @@ def samples_by_secret_size(runs: xr.Dataset) -> alt.LayerChart:
     needs={"runs": BeyondQuick(grid)},
     paper_shows="The same for one to four layers and heads; four layers of four heads in Figure 1a.",
 )
-def samples_by_layers_and_heads(runs: xr.Dataset) -> alt.VConcatChart:
+def samples_by_layers_and_heads(runs: xr.Dataset) -> Drawn:
     """The same for one and two layers of one and two heads."""
     panels = [
         _growth(_needed(runs.sel(layers=l, heads=h)), f"{_counted(l, 'layer')}, {_counted(h, 'head')}")
@@ -115,7 +115,7 @@ def _over_samples(run: xr.Dataset, curves: dict[str, xr.DataArray]) -> pd.DataFr
     return table.dropna(subset=["value"])
 
 
-def _accuracy_and_entropy(run: xr.Dataset, title: str, **more: xr.DataArray) -> alt.LayerChart:
+def _accuracy_and_entropy(run: xr.Dataset, title: str, **more: xr.DataArray) -> Drawn:
     entropy = run.entropy.sel(places="all")
     curves = (
         {"accuracy": run.accuracy}
@@ -138,7 +138,7 @@ def _accuracy_and_entropy(run: xr.Dataset, title: str, **more: xr.DataArray) -> 
         "falls, with and without a chain of thought."
     ),
 )
-def accuracy_and_entropy(chained: xr.Dataset, plain: xr.Dataset) -> alt.HConcatChart:
+def accuracy_and_entropy(chained: xr.Dataset, plain: xr.Dataset) -> Drawn:
     """Exact match on validation inputs, and the normalised entropy of the paper (the least over all places,
     mean over heads). With a chain of thought entropy falls first and accuracy follows. Without one, seeds
     differ: some heads become sparse on part of the secret and stay there."""
@@ -156,7 +156,7 @@ def accuracy_and_entropy(chained: xr.Dataset, plain: xr.Dataset) -> alt.HConcatC
     needs={"run": full_width},
     paper_shows="(Of one layer the paper gives sample counts only.)",
 )
-def at_the_papers_width(run: xr.Dataset) -> alt.LayerChart:
+def at_the_papers_width(run: xr.Dataset) -> Drawn:
     """One seed at the paper's sizes (width 720, 30 bits, batch 512), one layer of one head, two secret bits,
     without a chain of thought: the jump, and attention that finds the two bits."""
     mass = run.mass.sel(layer=1, head=1, answer=1).drop_vars("answer")
@@ -165,7 +165,7 @@ def at_the_papers_width(run: xr.Dataset) -> alt.LayerChart:
     ).properties(width=420)
 
 
-def _map(run: xr.Dataset, layer: int, head: int, title: str) -> alt.Chart:
+def _map(run: xr.Dataset, layer: int, head: int, title: str) -> Drawn:
     """Where the answers of seed 0 look, mean over inputs; crosses mark the bits they need."""
     seen = run.looked_at.isel(seed=0).sel(layer=layer, head=head)
     table = (
@@ -199,7 +199,7 @@ def _map(run: xr.Dataset, layer: int, head: int, title: str) -> alt.Chart:
         "i-th secret bit."
     ),
 )
-def where_steps_look(run: xr.Dataset) -> alt.LayerChart:
+def where_steps_look(run: xr.Dataset) -> Drawn:
     """Attention of the chain of thought's steps to the input bits in seed 0 of a narrow model; orange crosses
     are the secret bits that each step needs."""
     return _map(
@@ -217,7 +217,7 @@ def where_steps_look(run: xr.Dataset) -> alt.LayerChart:
     needs={"run": BeyondQuick(one_hot)},
     paper_shows="The same, at this width.",
 )
-def where_steps_look_at_full_width(run: xr.Dataset) -> alt.LayerChart:
+def where_steps_look_at_full_width(run: xr.Dataset) -> Drawn:
     """The same at the paper's width."""
     return _map(
         run,
@@ -237,7 +237,7 @@ def where_steps_look_at_full_width(run: xr.Dataset) -> alt.LayerChart:
         "secret, the second layer is smooth."
     ),
 )
-def where_two_layers_look(run: xr.Dataset) -> alt.VConcatChart:
+def where_two_layers_look(run: xr.Dataset) -> Drawn:
     """Attention of all heads of two layers in seed 0; orange crosses are the secret bits that each step
     needs."""
     panels = [_map(run, l, h, f"layer {l}, head {h}") for l in (1, 2) for h in (1, 2)]
@@ -250,7 +250,7 @@ def where_two_layers_look(run: xr.Dataset) -> alt.VConcatChart:
     needs={"runs": BeyondQuick(chain_lengths)},
     paper_shows="Samples grow about linearly with k, from 20 to 100 of 100 bits.",
 )
-def samples_by_chain_length(runs: xr.Dataset) -> alt.Chart:
+def samples_by_chain_length(runs: xr.Dataset) -> Drawn:
     """Samples to an exact match of 0.995 with a chain of thought, median over seeds."""
     needed = samples_needed(runs)
     table = pd.DataFrame({"k": needed.secret_size.values, "samples": needed.median("seed").values})
@@ -266,11 +266,11 @@ def samples_by_chain_length(runs: xr.Dataset) -> alt.Chart:
         "falls. A million inputs: nothing happens."
     ),
 )
-def many_passes(runs: xr.Dataset, deep: xr.Dataset) -> alt.VConcatChart:
+def many_passes(runs: xr.Dataset, deep: xr.Dataset) -> Drawn:
     """Accuracy on training and validation inputs, and first-layer entropy, for training sets of different
     sizes; below, two layers of three heads."""
 
-    def panel(all_runs: xr.Dataset, size: int, what: str) -> alt.LayerChart:
+    def panel(all_runs: xr.Dataset, size: int, what: str) -> Drawn:
         run = all_runs.sel(training_set=size)
         return _accuracy_and_entropy(
             run, f"{what}, {size:,} inputs", **{"accuracy in training": run.training_accuracy}
@@ -291,7 +291,7 @@ def many_passes(runs: xr.Dataset, deep: xr.Dataset) -> alt.VConcatChart:
     needs={"run": proofs},
     paper_shows="(A proof in three steps: neurons, then attention, then outputs.)",
 )
-def three_steps_of_descent(run: xr.Dataset) -> alt.HConcatChart:
+def three_steps_of_descent(run: xr.Dataset) -> Drawn:
     """Before training and after each step: attention on the secret (the least over answers) jumps in the
     second, accuracy in the third."""
     shown = {"attention on the secret": run.mass.min("answer"), "accuracy": run.accuracy}
@@ -339,7 +339,7 @@ def three_steps_of_descent(run: xr.Dataset) -> alt.HConcatChart:
     needs={"runs": dimensions},
     paper_shows="(A construction; Lemma 4 bounds the response to other bits by 1/2.)",
 )
-def construction_by_dimension(runs: xr.Dataset) -> alt.LayerChart:
+def construction_by_dimension(runs: xr.Dataset) -> Drawn:
     """Largest response of V to a bit that is not secret, as embeddings get longer: it falls like d^-1/2.
     Where it is below 1 (dashed) the explicit weights compute the parity without an error."""
     shown = {
@@ -371,7 +371,7 @@ def construction_by_dimension(runs: xr.Dataset) -> alt.LayerChart:
     needs={"runs": BeyondQuick(phase)},
     paper_shows="Nothing: the theorem asks for enough dimensions and neurons.",
 )
-def where_three_steps_are_enough(runs: xr.Dataset) -> alt.LayerChart:
+def where_three_steps_are_enough(runs: xr.Dataset) -> Drawn:
     """A phase diagram of the three steps: the share of seeds with every answer right, by the dimension of
     embeddings and the number of neurons (of 2m), with 2000 samples a step."""
     right = (

@@ -38,7 +38,7 @@ def measure(settings, seed: int) -> dict[str, Any]:
         ]
         moved, gradient = plain.step(weights, E, network.signs, batch, network.first, settings.loss, rate)
         if t < 2:
-            found["flips"] = max(found["flips"], np.mean(changed))
+            found["flips"] = max(found["flips"], float(np.mean(changed)))
             first, second = lemmas.first_gradients(network, nu, batch)
             found["lemma12"] = max(found["lemma12"], apart(first @ Eq, gradient["W1"]))
             found["lemma14"] = max(found["lemma14"], apart(second @ E, gradient["W2"]))

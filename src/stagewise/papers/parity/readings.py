@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from stagewise.lab.judge.statistics import FAILS, HOLDS, INCONCLUSIVE, Verdict
@@ -88,6 +90,5 @@ def rank_correlation(first: xr.DataArray, second: xr.DataArray) -> np.ndarray:
     """Spearman's correlation along the records, for each seed."""
     from scipy.stats import spearmanr
 
-    return np.array(
-        [spearmanr(first.sel(seed=seed), second.sel(seed=seed)).statistic for seed in first.seed.values]
-    )
+    found: list[Any] = [spearmanr(first.sel(seed=seed), second.sel(seed=seed)) for seed in first.seed.values]
+    return np.array([one.statistic for one in found])

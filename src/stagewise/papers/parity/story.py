@@ -49,9 +49,9 @@ def attention_finds_the_secret(run: xr.Dataset) -> Frames:
     )
     entropy = run.entropy.sel(places="all", drop=True).mean(["layer", "head"])
     mass = run.mass.max(["layer", "head"]).mean("answer")
+    parts: list[xr.DataArray] = [run.accuracy, entropy, mass]
     curves = xr.concat(
-        [run.accuracy, entropy, mass],
-        pd.Index(["accuracy", "entropy of attention", "attention on the secret"], name="curve"),
+        parts, pd.Index(["accuracy", "entropy of attention", "attention on the secret"], name="curve")
     )
     jump = float(first_reaching(run).median())
     stages = (

@@ -62,7 +62,13 @@ class ThreeSteps(Program):
 
     settings: Any
 
-    chunks = records = STEPS + 1
+    @property
+    def chunks(self) -> int:
+        return STEPS + 1
+
+    @property
+    def records(self) -> int:
+        return STEPS + 1
 
     def advance(self, state, chunk):
         def lane(i: int):

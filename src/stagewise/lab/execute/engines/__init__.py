@@ -26,6 +26,7 @@ class Engine(Protocol):
     @property
     def workers(self) -> int:
         """How many groups are computed at a time."""
+        ...
 
     def run(self, groups: Sequence[Group], root: Path, progress: Progress, fail_fast: bool) -> None: ...
 

@@ -125,7 +125,8 @@ class Pool:
 def _end(pool: ProcessPoolExecutor) -> None:
     """Ask the workers to stop: what they have done is saved at their next chunk."""
     for process in (pool._processes or {}).values():
-        os.kill(process.pid, signal.SIGTERM)
+        if process.pid is not None:
+            os.kill(process.pid, signal.SIGTERM)
 
 
 @contextmanager

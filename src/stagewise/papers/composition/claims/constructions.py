@@ -171,6 +171,7 @@ def any_k_can_be_built(extra: bool) -> Verdict:
         task, hidden, sigma = examples(k, 3)
         built, doublings = any_number_of_levels(hidden, sigma), k.bit_length()
         if not extra:
+            assert built.copied is not None
             built = replace(built, scores=built.scores[:doublings], copied=built.copied[:doublings])
         worst.append(built.error(labels(task, hidden, sigma)))
     return exactly("largest difference", max(worst), at_most=EXACT)

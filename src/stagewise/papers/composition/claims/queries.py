@@ -99,7 +99,7 @@ def correlations_fall_exponentially(symbols: int, differ: str) -> Verdict:
         pi, rho = (task.draw(rng, 100_000) for _ in range(2))
         if differ == "at one level":
             rho[:, 1:] = pi[:, 1:]
-        found = queries.inner_product(pi, rho)
+        found = np.asarray(queries.inner_product(pi, rho))
         if k <= 4:
             off.append(abs(np.sqrt((found**2).mean()) / queries.root_mean_square(k, task.symbols) - 1))
         orthogonal.append(abs((found == 0).mean() - queries.share_orthogonal(k, task.symbols)))

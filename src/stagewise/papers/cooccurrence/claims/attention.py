@@ -39,7 +39,8 @@ def attention_moves_in_proportion_to_the_loss(flow: xr.Dataset, exchanged: bool)
         part.dattention.sel(looked_at=name, drop=True) / unit for name in ("other target", "common word")
     )
     target, common = (common, target) if exchanged else (target, common)
-    both = xr.concat([target, -common], "which")
+    parts: list[xr.DataArray] = [target, -common]
+    both = xr.concat(parts, "which")
     return share_of_seeds(
         "share of seeds", always(((both > 0.05) & (both < 20)).all(["which", "extreme"]))
     ).also(least=float(both.min()), largest=float(both.max()))

@@ -127,7 +127,8 @@ def scores_move_in_proportion_to_the_loss(flow: xr.Dataset, transposed: bool) ->
         entry(part.dscores, 2, 1),
         *(-entry(part.dscores, *pair) for pair in falling),
     ]
-    ratios = xr.concat([speed / unit for speed in moving], "which")
+    over: list[xr.DataArray] = [speed / unit for speed in moving]
+    ratios = xr.concat(over, "which")
     return share_of_seeds("share of seeds", always(((ratios > 0.05) & (ratios < 20)).all("which"))).also(
         least=float(ratios.min()), largest=float(ratios.max())
     )

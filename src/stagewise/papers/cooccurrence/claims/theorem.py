@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from stagewise.lab.judge.claims import claim
@@ -197,7 +199,7 @@ def special_scores_shrink_with_length_for_many_samples(samples: float) -> Verdic
         return slope(f"slope of {name}", np.log(lengths), np.log(changes), at_least=-2.2, at_most=-1.8)
 
     long, shorter = (8, 16, 32, 64), (4, 6, 8, 12, 16)
-    beside = {
+    beside: dict[str, Any] = {
         "slope of c31 for L = 4 to 16": fitted("c31", shorter).measured["slope of c31"],
         "slope of c12 for n = 4 L^2": fitted("c12", shorter, lambda L: 4 * L**2).measured["slope of c12"],
     }

@@ -78,7 +78,7 @@ def fibres_are_cosets(simply: tuple[str, ...], not_simply: tuple[str, ...]) -> V
     ]
     return all_of(
         exactly("fibres that are no cosets", wrong, at_most=0),
-        exactly("share of groups told apart", np.mean(told), at_least=1),
+        exactly("share of groups told apart", float(np.mean(told)), at_least=1),
     )
 
 
@@ -140,7 +140,7 @@ def distractors_answer_alike(same_image: bool) -> Verdict:
                 (found.argmax(1)[None, :] == table[:, y][:, None])[same if same_image else ~same].mean()
             )
     return all_of(
-        exactly("share of right answers from distractors", np.mean(right), at_least=1),
+        exactly("share of right answers from distractors", float(np.mean(right)), at_least=1),
         exactly(
             "share of actions with the same image, times |Y|, C6 over S5",
             shares["C6"] * 6 / (shares["S5"] * 5),

@@ -4,6 +4,7 @@ them."""
 from __future__ import annotations
 
 import math
+from typing import cast
 
 import numpy as np
 
@@ -85,7 +86,7 @@ def scores_pair_groups_with_their_class(joint: xr.Dataset) -> Verdict:
     two at the end, because the figure shows the two curves well apart from all others."""
     end = joint.isel(record=-1)
     own, other = score(end, "c1", "v1"), -score(end, "c1", "v2")
-    main = np.minimum(own, other)
+    main = cast("xr.DataArray", np.minimum(own, other))
     scores = abs(end.scores.sel(head="+"))
     group_keys, class_queries = scores.key.isin(["c1", "c2"]), scores["query"].isin(["v1", "v2"])
     rest = scores.where(~(group_keys & class_queries)).max(["key", "query"])

@@ -16,7 +16,7 @@ LIMIT = ThreeStages.plan(width="infinite")
 
 
 def _consistent() -> np.ndarray:
-    return TWO_GROUPS.population().agreeing == 1
+    return np.asarray(TWO_GROUPS.population().agreeing) == 1
 
 
 @claim(

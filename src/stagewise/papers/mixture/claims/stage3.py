@@ -40,7 +40,7 @@ def simple_neurons_separate_after_stage_two(stages: xr.Dataset, end_of: str) -> 
     neurons = np.array([[1.0, 1, 1, 1], [1, 1, -1, -1]])
     scores = at_end_of(stages, end_of).scores.values[0]
     f = respond_with(TWO_GROUPS, neurons, scores, setting(stages, "bias")).f
-    return exactly("least y f", (TWO_GROUPS.population().label * f).min(), at_least=0.1)
+    return exactly("least y f", float((TWO_GROUPS.population().label * f).min()), at_least=0.1)
 
 
 @claim(

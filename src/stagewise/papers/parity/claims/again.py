@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any, cast
+
 import numpy as np
 
 from stagewise.lab.judge.claims import claim
@@ -64,7 +66,7 @@ def repetition_learns_what_fresh_data_does_not(runs: xr.Dataset) -> Verdict:
         for h in runs.heads.values
     }
     if runs.sizes["layers"] > 1:
-        heads, layers = (needed.isel(**{axis: -1}).median() for axis in ("heads", "layers"))
+        heads, layers = (needed.isel({axis: -1}).median() for axis in ("heads", "layers"))
         return learned_within(
             all_of(
                 learned, exactly("median with most heads over most layers", float(heads / layers), at_most=1)
@@ -252,7 +254,7 @@ def small_sets_succeed_where_large_ones_fail(runs: xr.Dataset, fresh: xr.Dataset
 
     needed = samples_needed(runs).transpose("seed", "training_set")
     sizes = np.broadcast_to(np.log(runs.training_set.values), needed.shape)
-    found = spearmanr(sizes.ravel(), needed.values.ravel())
+    found = cast(Any, spearmanr(sizes.ravel(), needed.values.ravel()))
     trend = exactly(
         "rank correlation of size and visits",
         0 if np.isnan(found.statistic) else found.statistic,

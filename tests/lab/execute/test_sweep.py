@@ -1,4 +1,4 @@
-"""Sweeps: axes, plans, failures, results."""
+"""Sweeps: plans, groups, failures, kills."""
 
 import json
 
@@ -8,120 +8,13 @@ import xarray as xr
 
 import stagewise as sw
 from stagewise.commands.main import main
-from stagewise.lab.api import sweep_from
 from stagewise.lab.execute import sweep
 from stagewise.lab.execute.engines import InProcess
-from stagewise.lab.spec import axes
-from stagewise.lab.store import gather
-from stagewise.lab.store.named_arrays import NamedArrays
 from stagewise.papers.mixture.experiments import JointTraining
-from tests.lab.test_runs import Notes
+from tests.lab.sharing import Notes, same
 
 OVER = {"learning_rate": (0.02, 0.05), "width": (4, 8)}
 SMALL = dict(steps=40, seeds=2)
-
-
-@pytest.mark.parametrize(
-    "words, values",
-    [
-        ("1,2,4", (1, 2, 4)),
-        ("2..5", (2, 3, 4, 5)),
-        ("10..40/4", (10, 20, 30, 40)),
-        ("1..1000/4log", (1, 10, 100, 1000)),
-        ("7", (7,)),
-    ],
-)
-def test_axes_are_lists_ranges_and_log_ranges(words, values):
-    assert axes.parse("width", words, JointTraining) == values
-
-
-def test_axes_are_typed_by_the_setting():
-    from stagewise.papers.composition.experiments import EncoderTraining
-    from stagewise.papers.parity.experiments import GPTTraining
-
-    assert axes.parse("learning_rate", "1e-4..1e-2/3log", JointTraining) == (1e-4, 1e-3, 1e-2)
-    assert axes.parse("learning_rate", "1e+1,2", JointTraining) == (10.0, 2.0)
-    assert axes.parse("form", "token,readouts", EncoderTraining) == ("token", "readouts")
-    assert axes.parse("asked_hops", "1+2+4,2+4", EncoderTraining) == ((1, 2, 4), (2, 4))
-    assert axes.parse("task.chain_of_thought", "True,False", GPTTraining) == (True, False)
-
-
-def test_the_same_sweep_from_words_from_python_and_from_a_file_is_the_same(tmp_path):
-    from_python = sw.Sweep("mixture.joint", {"learning_rate": [1, 2]}, "quick", {"seeds": 2})
-    from_file = sweep_from(
-        {
-            "experiment": "mixture.joint",
-            "seeds": 2,
-            "over": {"learning_rate": {"from": 1, "to": 2, "count": 2}},
-        }
-    )
-    from_words = sw.Sweep(
-        "mixture.joint",
-        {"learning_rate": axes.parse("learning_rate", "1,2", JointTraining)},
-        "quick",
-        {"seeds": 2},
-    )
-    from_numpy = sw.Sweep(
-        "mixture.joint", {"learning_rate": np.arange(1, 3)}, "quick", {"seeds": np.int64(2)}
-    )
-    assert from_python == from_file == from_words == from_numpy
-
-
-def test_settings_are_checked_together_and_every_study_is_a_sweep(tmp_path):
-    from stagewise.lab import catalogue
-
-    chosen = sw.Sweep(
-        "parity.training", {"learning_rate": (0.001,)}, "quick", {"task.bits": 30, "task.secret_size": 20}
-    )
-    assert chosen.grid.cells()[0][1].task.secret_size == 20
-    for study in catalogue.studies().values():
-        grid = study.at("quick")
-        assert [cell for _, cell in sw.Sweep.of(study, "quick").grid.cells()] == [
-            cell for _, cell in grid.cells()
-        ], study.name
-        assert (
-            sweep.Sweep.from_spec(sw.Sweep.of(study, "quick").spec).name == sw.Sweep.of(study, "quick").name
-        )
-
-
-@pytest.mark.parametrize(
-    "words, said",
-    [
-        (["--over", "widht=1,2"], "did you mean"),
-        (["--over", "width="], "no values"),
-        (["--over", "width=4..2"], "empty"),
-        (["--over", "width=0.5..2"], "how many values"),
-        (["--over", "width=a,b"], "whole number"),
-        (["--over", "width=1..2..3"], "not a"),
-        (["--over", "width=4,4"], "comes twice"),
-        (["--over", "learning_rate=0..1/3log"], "positive"),
-        (["--over", "width"], "name=values"),
-        ([], "at least one setting"),
-        (["--over", "seeds=1,2"], "--seeds"),
-        (["--over", "width=4,-1"], "width"),
-        (["--over", "width=1..2000", "--over", "steps=1..2000"], "4,000,000 jobs"),
-        (["--over", "width=4", "--engine", "pol"], "did you mean"),
-        (["--over", "width=4", "--out", "x.xls"], ".parquet"),
-        (["--over", "width=4", "--engine", "ray", "--address", "127.0.0.1:9"], "nobody answers"),
-        (["--over", "width=4", "--workers", "3"], "--engine pool"),
-        (["--file", "none.toml"], "cannot read"),
-        (["--over", "width=4", "--set", "steps=1,2"], "one value"),
-        (["--over", "width=4", "--over", "width=5"], "twice"),
-        (["--over", "width=4", "--set", "width=8"], "swept over and set"),
-        (["--over", "width=4", "--set", "bias=0.5", "--set", "bias=0.6"], "twice"),
-        (["--over", "width=4", "--out", "/proc/none/x.csv"], "cannot create"),
-        (["--over", "learning_rate=0..inf/3"], "finite"),
-        (["--over", f"learning_rate=1..1{'0' * 400}/3"], "finite"),
-        (["--over", "width=4", "--preset", "nope"], "unknown preset"),
-    ],
-)
-def test_bad_input_is_refused_in_one_sentence_before_anything_runs(runs, capsys, words, said):
-    if "ray" in words:
-        pytest.importorskip("ray")
-    name = [] if "--file" in words else ["mixture.joint"]
-    assert main(["sweep", *name, *words, "--runs", str(runs)]) == 2
-    error = capsys.readouterr().err
-    assert said in error and error.count("\n") == 1 and not list(runs.glob("*/*/*"))
 
 
 def test_a_sweep_does_only_what_is_missing_and_keeps_its_groups(runs):
@@ -294,72 +187,6 @@ def test_estimates_grow_with_the_work(runs, monkeypatch):
     )
 
 
-def test_what_is_missing_is_nan_in_every_kind_of_file(runs, broken, tmp_path):
-    words = [
-        "sweep",
-        "mixture.joint",
-        "--over",
-        "width=4,8",
-        "--set",
-        "steps=40",
-        "--seeds",
-        "2",
-        "--runs",
-        str(runs),
-        "--out",
-    ]
-    assert main([*words, str(tmp_path / "x.nc")]) == 1
-    stored = xr.load_dataset(tmp_path / "x.nc", engine="scipy")
-    assert np.isnan(stored.done_at.sel(width=8)).all() and (stored.done_at.sel(width=4) == -1).all()
-
-
-def test_cells_of_different_length_end_where_they_end(runs, tmp_path):
-    from stagewise.lab.draw.phase_diagram import at_end
-
-    found = sw.sweep("mixture.joint", {"steps": (40, 300)}, runs=runs, width=4, seeds=2)
-    last = at_end(found, "loss[conflicting]")
-    assert np.isfinite(last).all() and np.allclose(
-        last.sel(steps=300), found.loss.sel(steps=300, kind="conflicting").isel(record=-1)
-    )
-    alone = sw.run("mixture.joint", runs=runs, steps=40, width=4, seeds=2).trajectory
-    assert np.allclose(last.sel(steps=40), alone.loss.sel(kind="conflicting").isel(record=-1))
-
-
-def test_a_setting_named_like_something_recorded_has_a_name_of_its_own():
-    trajectory = xr.Dataset(
-        {"signal": (("seed", "record"), np.ones((2, 3)))}, {"seed": [0, 1], "record": np.arange(3)}
-    )
-    grid = sw.Sweep("parity.three_steps", {"signal": (40.0, 60.0)}).grid
-    found = gather.gather(grid.axes, [NamedArrays.of(trajectory)] * 2)
-    assert (
-        found.sizes["swept_signal"] == 2
-        and found.signal.dims == ("swept_signal", "seed", "record")
-        and found.attrs["swept"] == "swept_signal"
-    )
-
-
-def test_cells_that_are_alike_are_stacked_as_xarray_would_join_them(runs):
-
-    found = sw.sweep("mixture.joint", OVER, runs=runs, **SMALL)
-    cells = [
-        found.sel(learning_rate=rate, width=width, drop=True).drop_vars("missing")
-        for rate in found.learning_rate.values
-        for width in found.width.values
-    ]
-    # Times of their own.
-    cells = [
-        cell.assign_coords(time=(("seed", "record"), np.full((2, cell.sizes["record"]), float(n))))
-        for n, cell in enumerate(cells)
-    ]
-    named = {name: found[name].values.tolist() for name in OVER}
-    plain = [NamedArrays.of(cell) for cell in cells]
-    assert gather.alike(plain)
-    xr.testing.assert_identical(gather.stacked(named, plain), gather.joined(named, cells))
-    assert not gather.alike([plain[0], NamedArrays.of(cells[1].isel(record=slice(3)))]) and not gather.alike(
-        [plain[0], NamedArrays.of(cells[1].assign_coords(seed=[5, 6]))]
-    )
-
-
 class Killed(BaseException):
     pass
 
@@ -500,62 +327,6 @@ def test_failures_are_told_listed_and_drawn(runs, broken, capsys, tmp_path):
         sw.figure(name, tmp_path / "heat.svg", of="los", runs=runs)
 
 
-def test_results_are_tables_that_others_read(runs, tmp_path):
-    pytest.importorskip("pyarrow")
-    import pandas as pd
-
-    words = [
-        "sweep",
-        "mixture.joint",
-        "--over",
-        "width=4,8",
-        "--set",
-        "steps=40",
-        "--seeds",
-        "2",
-        "--runs",
-        str(runs),
-        "--out",
-    ]
-    for ending in ("nc", "csv", "parquet"):
-        assert main([*words, str(tmp_path / f"all.{ending}")]) == 0
-    dataset, table, columns = (
-        xr.load_dataset(tmp_path / "all.nc"),
-        pd.read_csv(tmp_path / "all.csv"),
-        pd.read_parquet(tmp_path / "all.parquet"),
-    )
-    assert len(table) == len(columns) == 2 * 2 * dataset.sizes["record"]
-    last = table[(table.width == 8) & (table.seed == 1)].iloc[-1]
-    assert last["loss[conflicting]"] == pytest.approx(
-        dataset.loss.sel(width=8, seed=1, kind="conflicting").values[-1], rel=1e-12
-    )
-    assert last["step"] == 40
-
-
-def test_a_toml_file_is_the_same_sweep(runs, tmp_path, capsys):
-    path = tmp_path / "sweep.toml"
-    path.write_text(
-        'experiment = "mixture.joint"\nseeds = 2\n[over]\nwidth = [4, 8]\nlearning_rate = {from = 0.01, to = '
-        "0.1, count = 3, log = true}\n[set]\nsteps = 40\ntask.groups = 2\n"
-    )
-    assert main(["sweep", "--file", str(path), "--runs", str(runs), "--dry-run"]) == 0
-    said = capsys.readouterr().out
-    assert "jobs: 6, done 0" in said and "of computing" in said and not list(runs.glob("mixture*"))
-    for axis, said in (
-        ('{from = 1, to = 2, count = 2, log = "no"}', "true or false"),
-        (f"[1{'0' * 400}]", "finite"),
-    ):
-        path.write_text(f'experiment = "mixture.joint"\n[over]\nlearning_rate = {axis}\n')
-        assert (
-            main(["sweep", "--file", str(path), "--runs", str(runs)]) == 2 and said in capsys.readouterr().err
-        )
-    path.write_text('experiment = "mixture.joint"\n[ovr]\nwidth = [4]\n')
-    assert (
-        main(["sweep", "--file", str(path), "--runs", str(runs)]) == 2
-        and "did you mean" in capsys.readouterr().err
-    )
-
-
 def test_a_plan_is_data_and_damage_to_it_loses_nothing(runs):
     chosen = sw.Sweep("mixture.joint", OVER, "quick", SMALL)
     runs.mkdir()
@@ -587,13 +358,3 @@ def test_a_plan_whose_groups_do_not_go_together_is_split(runs):
     planned.path.write_text(json.dumps(stored | {"digest": digest(stored["groups"])}))
     found = sweep.gather(sweep.run(sweep.plan(chosen, runs), runs, InProcess()))
     assert found.step.max("record").values.tolist() == [40, 80]
-
-
-def same(a, b) -> bool:
-    """Whether two folders hold the same trajectories, bit for bit."""
-    found = sorted(path.relative_to(a) for path in a.glob("*/*/seeds-*/trajectory.nc"))
-    assert found and found == sorted(path.relative_to(b) for path in b.glob("*/*/seeds-*/trajectory.nc"))
-    return all(
-        xr.load_dataset(a / path, engine="scipy").identical(xr.load_dataset(b / path, engine="scipy"))
-        for path in found
-    )

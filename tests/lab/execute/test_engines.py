@@ -6,7 +6,7 @@ import sys
 import pytest
 
 import stagewise as sw
-from tests.lab.test_sweep import same
+from tests.lab.sharing import same
 
 
 def test_a_pool_whose_workers_cannot_begin_says_why(runs, tmp_path):

@@ -10,6 +10,7 @@ import xarray as xr
 
 import stagewise as sw
 from stagewise.lab import catalogue
+from stagewise.lab.spec.settings import setting
 from stagewise.lab.store.runs import folders, listing
 
 ARCHIVE = Path(__file__).parent / "runs_of_0.1.tar.xz"
@@ -60,3 +61,10 @@ def test_an_old_run_loads_with_its_numbers_and_its_model(old, folder):
         np.testing.assert_array_equal(run.trajectory[name].values, stored[name].values)
     if run.experiment.name in GIVE_MODELS:
         assert type(run.model(seed=0)).__name__ == GIVE_MODELS[run.experiment.name]
+
+
+def test_a_renamed_setting_is_read_by_its_old_name(old):
+    [folder] = [folder for folder in FOLDERS if folder.startswith("lego.recursion/")]
+    run = sw.load(old / folder)
+    assert run.experiment.tested_multiples == (1, 2)
+    assert setting(run.trajectory, "tested_multiples") == [1, 2]

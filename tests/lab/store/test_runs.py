@@ -13,28 +13,13 @@ import xarray as xr
 
 import stagewise as sw
 from stagewise.lab import catalogue
-from stagewise.lab.execute.progress import Progress
 from stagewise.lab.store.block import Block
 from stagewise.lab.store.files import header
 from stagewise.lab.store.runs import listing
 from stagewise.papers.mixture.experiments import JointTraining, ThreeStages
+from tests.lab.sharing import Notes
 
 small = JointTraining(width=4, steps=100, seeds=3)
-
-
-class Notes(Progress):
-    def __init__(self):
-        self.begun, self.said, self.chunks = [], [], []
-
-    def begin(self, label, chunks):
-        self.begun.append(label)
-        self.chunks.append(0)
-
-    def advance(self, stage, steps, seconds):
-        self.chunks[-1] += 1
-
-    def note(self, text):
-        self.said.append(text)
 
 
 def test_a_finished_run_is_not_run_again(runs):

@@ -1,0 +1,1 @@
+"""The paper's figures, drawn from our runs: the two phases, and trends in the sizes."""
