@@ -43,20 +43,6 @@ def test_a_study_is_a_sweep(runs):
     assert sweep.Sweep.from_spec(chosen.spec) == chosen
 
 
-@pytest.fixture
-def broken(monkeypatch):
-    """Jobs of width 8 break."""
-    real = JointTraining.start
-
-    def start(self, seeds):
-        if self.width == 8:
-            raise ZeroDivisionError("width 8 is broken")
-        return real(self, seeds)
-
-    monkeypatch.setattr(JointTraining, "start", start)
-    return lambda: monkeypatch.setattr(JointTraining, "start", real)
-
-
 def test_a_failed_job_is_a_result_and_the_others_go_on(runs, broken):
     notes = Notes()
     dataset = sw.sweep("mixture.joint", OVER, runs=runs, progress=notes, **SMALL)

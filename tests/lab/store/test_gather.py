@@ -8,24 +8,9 @@ import stagewise as sw
 from stagewise.commands.main import main
 from stagewise.lab.store import gather
 from stagewise.lab.store.named_arrays import NamedArrays
-from stagewise.papers.mixture.experiments import JointTraining
 
 OVER = {"learning_rate": (0.02, 0.05), "width": (4, 8)}
 SMALL = dict(steps=40, seeds=2)
-
-
-@pytest.fixture
-def broken(monkeypatch):
-    """Jobs of width 8 break."""
-    real = JointTraining.start
-
-    def start(self, seeds):
-        if self.width == 8:
-            raise ZeroDivisionError("width 8 is broken")
-        return real(self, seeds)
-
-    monkeypatch.setattr(JointTraining, "start", start)
-    return lambda: monkeypatch.setattr(JointTraining, "start", real)
 
 
 def test_what_is_missing_is_nan_in_every_kind_of_file(runs, broken, tmp_path):

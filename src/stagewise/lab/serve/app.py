@@ -101,7 +101,7 @@ def _script() -> bytes:
 
 def runs(request: Request) -> Response:
     root = request.app.state.root
-    return _json({"root": str(root), "runs": watch.listed(root), "reports": watch.reports(root)})
+    return _json({"root": str(root), "runs": watch.runs_in(root), "reports": watch.reports(root)})
 
 
 def run(request: Request) -> Response:

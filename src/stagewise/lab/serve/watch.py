@@ -36,7 +36,7 @@ def inside(root: Path, *parts: str) -> Path:
     return path
 
 
-def listed(root: Path) -> list[dict[str, Any]]:
+def runs_in(root: Path) -> list[dict[str, Any]]:
     """Every run, those that run now first."""
     known, top = catalogue.experiments(), root.resolve()
     found = []

@@ -10,7 +10,7 @@ import numpy as np
 from stagewise.lab.spec.settings import setting  # noqa: F401  (claims and figures take it from here
 from stagewise.lazy import xr
 
-Recorded = TypeVar("Recorded", bound="xr.Dataset | xr.DataArray")
+Data = TypeVar("Data", bound="xr.Dataset | xr.DataArray")
 BALANCE = 0.05  # C of Lemma 4.3: how far -dG3 keeps from its bounds
 
 
@@ -24,7 +24,7 @@ def at_T1(flow: xr.Dataset) -> xr.Dataset:
     return phase(flow, "1").isel(record=-1)
 
 
-def at_end(flow: Recorded) -> Recorded:
+def at_end(flow: Data) -> Data:
     """The record at T*, where the loss reaches its target."""
     return flow.isel(record=-1)
 
