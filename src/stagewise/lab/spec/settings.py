@@ -188,10 +188,12 @@ def to_json(settings: Any) -> dict[str, Any]:
 
 
 def from_json(cls: type, stored: Mapping[str, Any]) -> Any:
-    """The settings that `to_json` wrote; a field that the class does not have is refused.
+    """The settings that `to_json` wrote; a field or a kind of value that the class does not have is refused.
 
     `cls.renamed`, if there is one, tells the new names of settings that were stored under old ones."""
     hints, renamed = _hints(cls), getattr(cls, "renamed", {})
+    if not isinstance(stored, Mapping):
+        raise Refused(f"{cls.__name__} cannot be {stored!r}")
     stored = {renamed.get(name, name): value for name, value in stored.items()}
     known = {field.name for field in fields(cls)}
     for name in stored:
@@ -202,7 +204,10 @@ def from_json(cls: type, stored: Mapping[str, Any]) -> Any:
         hint = hints[name]
         inner = isinstance(hint, type) and is_dataclass(hint)
         values[name] = from_json(hint, value) if inner else _tuples(value)
-    return cls(**values)
+    try:
+        return cls(**values)
+    except (TypeError, AttributeError) as error:  # a word where a number is compared, and its like
+        raise Refused(f"{cls.__name__} cannot be made of {values}: {error}") from error
 
 
 def digest(value: Any) -> str:
