@@ -73,34 +73,6 @@ def test_groups_are_bounded(runs, monkeypatch):
     assert notes.begun == ["mixture.joint (4 seeds)", "mixture.joint (2 seeds)"]
 
 
-def test_the_code_digest_follows_what_a_run_uses(monkeypatch):
-    import ast
-
-    from stagewise.lab.store import provenance
-    from stagewise.lab.store.block import code_of
-    from stagewise.papers.mixture.experiments import SymmetricTraining
-
-    real = provenance._tree
-
-    def forget():
-        for known in (provenance.code_digest, provenance._whole, provenance._all_imports):
-            known.cache_clear()
-
-    def digests(changed=None, text=""):
-        forget()
-        monkeypatch.setattr(
-            provenance, "_tree", lambda n: ast.parse(ast.unparse(real(n)) + (text if n == changed else ""))
-        )
-        return code_of(JointTraining), code_of(SymmetricTraining)
-
-    joint, symmetric = digests()
-    assert digests("stagewise.papers.mixture.closed", "\n'only words'") == (joint, symmetric)
-    assert digests("stagewise.papers.mixture.closed", "\nx = 1")[0] != joint
-    assert digests("stagewise.papers.mixture.orbits", "\nx = 1")[0] == joint
-    assert digests("stagewise.papers.mixture.orbits", "\nx = 1")[1] != symmetric
-    forget()
-
-
 def test_run_takes_a_thing_or_its_name(runs):
     assert sw.run(small, runs=runs, steps=50).experiment.steps == 50
     study = sw.Study("x", "", JointTraining.plan(width=4, seeds=2), over={"learning_rate": (0.1, 0.2)})

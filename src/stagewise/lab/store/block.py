@@ -8,12 +8,10 @@ from __future__ import annotations
 
 import fcntl
 import json
-import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
-from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -45,19 +43,8 @@ FILES = ("config.json", "environment.json", "trajectory.nc", "checkpoint.safeten
 
 
 def code_of(experiment: type[Experiment]) -> str:
-    """Digest of the code behind an experiment; its neighbours in the same file do not count."""
-    return code_digest(experiment.__module__, _neighbours(experiment), FORMAT)
-
-
-@cache
-def _neighbours(experiment: type[Experiment]) -> frozenset[str]:
-    """The other experiments of its module."""
-    there = vars(sys.modules[experiment.__module__]).items()
-    return frozenset(
-        name
-        for name, value in there
-        if isinstance(value, type) and issubclass(value, Experiment) and value not in experiment.__mro__
-    )
+    """Digest of the code behind an experiment."""
+    return code_digest(experiment, FORMAT)
 
 
 @dataclass(frozen=True)

@@ -1,5 +1,10 @@
 """Where a result came from: which code, which versions, which machine. Reads source files; imports nothing
-heavy."""
+heavy.
+
+The digest of an experiment's code covers what its runs execute: the modules that it imports, however
+indirectly, of stagewise and of the experiment's own package; of modules that hold several experiments only
+those that are named; and the version of every other package that these modules import, with what those
+require. Comments and docstrings do not count."""
 
 from __future__ import annotations
 
@@ -7,44 +12,101 @@ import ast
 import hashlib
 import os
 import platform
+import re
 import subprocess
+import sys
+import sysconfig
+from collections.abc import Iterator
 from functools import cache
-from importlib.metadata import PackageNotFoundError, version
+from importlib.metadata import PackageNotFoundError, packages_distributions, requires, version
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple, TypeGuard
 
-PACKAGES = ("jax", "jaxlib", "numpy", "equinox", "diffrax", "optimistix")
-"""Whose version may change a number."""
+from stagewise.lab.spec.experiment import Experiment
 
-UNUSED_BY_RUNS = ("stagewise.lab", "stagewise.commands", "stagewise.errors", "stagewise.lazy")
+SHOWN = ("stagewise", "jax", "jaxlib", "numpy", "scipy", "equinox", "optax", "diffrax", "optimistix")
+"""Packages whose versions are written down beside every run."""
+
+ALWAYS = ("jax", "jaxlib", "numpy")
+"""Packages that every run computes with, also where they are imported when first used."""
+
+NOT_RUN = ("stagewise.lab", "stagewise.commands")
+"""Rooms that plan, store, judge, draw and print, but compute no number of a run; their `spec` does."""
+
+
+class Unit(NamedTuple):
+    """A piece of code: a module without its experiments, or one of its experiments."""
+
+    module: str
+    experiment: str = ""
 
 
 @cache
-def code_digest(module: str, without: frozenset[str] = frozenset(), format: int = 0) -> str:
-    """Digest of a module, of every stagewise module it imports, however indirectly, and of the versions that
-    matter.
-
-    Comments and docstrings do not count: a run is stale when what computed it has changed, not how it is
-    told. `without` names classes of the module itself that this run does not use; `format` is that of the run
+def code_digest(experiment: type[Experiment], format: int = 0) -> str:
+    """Digest of the code behind an experiment and of the versions that matter; `format` is that of the run
     folder."""
-    own = _less(_tree(module), without)
-    codes = {name: _whole(name) for name in _reachable(module, own) if name != module} | {module: _code(own)}
-    whole = hashlib.sha256(repr([format, *((name, versions()[name]) for name in PACKAGES)]).encode())
-    for name in sorted(codes):
-        whole.update(name.encode() + codes[name].encode())
+    units = units_of(experiment)
+    whole = hashlib.sha256(repr([format, sorted(versions_of(units).items())]).encode())
+    for unit in sorted(units):
+        whole.update(repr(unit).encode() + _piece(unit).code)
     return whole.hexdigest()[:8]
 
 
-@cache
-def versions() -> dict[str, str]:
-    found = {}
-    for name in ("stagewise", *PACKAGES):
-        try:
-            found[name] = version(name)
-        except PackageNotFoundError:
-            found[name] = "not installed"
+def units_of(experiment: type[Experiment]) -> set[Unit]:
+    """Every piece of code that a run of the experiment may execute."""
+    own = {experiment.__module__.partition(".")[0], "stagewise"}
+    found: set[Unit] = set()
+    waiting = [
+        unit
+        for base in experiment.__mro__
+        if base is not object and base.__module__.partition(".")[0] in own
+        for unit in (Unit(base.__module__), Unit(base.__module__, base.__name__))
+        if not unit.experiment or unit.experiment in _experiments(unit.module)
+    ]
+    while waiting:
+        unit = waiting.pop()
+        if unit not in found and not _is_not_run(unit.module):
+            found.add(unit)
+            waiting += _used_by(unit, frozenset(own))
     return found
+
+
+def _used_by(unit: Unit, own: frozenset[str]) -> set[Unit]:
+    """The pieces that a piece names: modules it imports, and experiments, by import, by name or as an
+    attribute of a module."""
+    piece = _piece(unit)
+    used = {Unit(unit.module, name) for name in piece.names & _experiments(unit.module)}
+    for module, name in piece.imports:
+        if not _follows(module, own):
+            continue
+        whole = f"{module}.{name}" if name else module
+        if name and _is_module(whole):
+            used |= {Unit(whole)} | {Unit(whole, each) for each in piece.attributes & _experiments(whole)}
+        elif _is_module(module):
+            used.add(Unit(module))
+        if name in _experiments(module):
+            used.add(Unit(module, name))
+    return used
+
+
+def versions_of(units: set[Unit]) -> dict[str, str]:
+    """The versions of all installed packages that some code imports, and of those that they require."""
+    own = {unit.module.partition(".")[0] for unit in units}
+    tops = {module.partition(".")[0] for unit in units for module, _ in _piece(unit).imports}
+    waiting = [name for top in tops - own - sys.stdlib_module_names for name in _distributions(top)]
+    waiting += ALWAYS
+    found: dict[str, str] = {}
+    while waiting:
+        name = waiting.pop()
+        if name not in found:
+            found[name] = _version(name)
+            waiting += _required(name)
+    return found
+
+
+def versions() -> dict[str, str]:
+    return {name: _version(name) for name in SHOWN}
 
 
 def environment() -> dict[str, Any]:
@@ -60,75 +122,191 @@ def environment() -> dict[str, Any]:
     }
 
 
-def _reachable(module: str, own: ast.Module) -> set[str]:
-    found, waiting = set(), [module]
+def source_of(module: str) -> str:
+    """The text of a module."""
+    path = _path(module)
+    return path.read_text() if path else ""
+
+
+class Piece(NamedTuple):
+    """What matters of a piece of code: a digest of what it does, and what it names."""
+
+    code: bytes
+    names: frozenset[str]
+    attributes: frozenset[str]
+    imports: frozenset[tuple[str, str]]
+
+
+def _piece(unit: Unit) -> Piece:
+    return _pieces(unit.module, _source(unit.module), _experiments(unit.module))[unit.experiment]
+
+
+@cache
+def _source(module: str) -> str:
+    return source_of(module)
+
+
+def forget() -> None:
+    """Read sources and versions again from now on: for tests, which change them."""
+    code_digest.cache_clear()
+    _source.cache_clear()
+
+
+@cache
+def _pieces(module: str, text: str, experiments: frozenset[str]) -> dict[str, Piece]:
+    """A module's experiments by name, and under the empty name all else."""
+    bodies: dict[str, list[ast.stmt]] = {"": [], **{name: [] for name in experiments}}
+    for node in ast.parse(text).body:
+        name = node.name if isinstance(node, ast.ClassDef) and node.name in experiments else ""
+        bodies[name].append(node)
+    return {name: _read(module, body) for name, body in bodies.items()}
+
+
+def _read(module: str, body: list[ast.stmt]) -> Piece:
+    """A piece of code from its statements, in one walk, without what does not run: docstrings, and imports
+    for type checkers."""
+    told: list[str] = []
+    names, attributes, imports = set(), set(), set()
+    waiting: list[Any] = [body]
     while waiting:
-        name = waiting.pop()
-        if name in found or any(name == u or name.startswith(u + ".") for u in UNUSED_BY_RUNS):
-            continue
-        found.add(name)
-        waiting += _imports(name, own) if name == module else _all_imports(name)
-    return found
+        node = waiting.pop()
+        if isinstance(node, list):
+            parts = [part for part in node if not _is_text(part)]
+            told.append(f"[{len(parts)}")
+            waiting += parts
+        elif not isinstance(node, ast.AST):
+            told.append(repr(node))
+        elif _is_for_type_checkers(node):
+            waiting.append(node.orelse)
+        else:
+            told.append(type(node).__name__)
+            waiting += [getattr(node, field, None) for field in node._fields]
+            if isinstance(node, ast.Name):
+                names.add(node.id)
+            elif isinstance(node, ast.Attribute):
+                attributes.add(node.attr)
+            elif isinstance(node, ast.Import):
+                imports |= {(alias.name, "") for alias in node.names}
+            elif isinstance(node, ast.ImportFrom):
+                base = ".".join(part for part in (_above(module, node.level), node.module) if part)
+                imports |= {(base, alias.name) for alias in node.names}
+    code = hashlib.sha256("\0".join(told).encode(errors="surrogatepass")).digest()
+    return Piece(code, frozenset(names), frozenset(attributes), frozenset(imports))
+
+
+def _is_text(node: Any) -> bool:
+    return isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
+
+
+def _is_for_type_checkers(node: ast.AST) -> TypeGuard[ast.If]:
+    return isinstance(node, ast.If) and isinstance(node.test, ast.Name) and node.test.id == "TYPE_CHECKING"
+
+
+def _experiments(module: str) -> frozenset[str]:
+    """The experiments that a module defines; of one that is not imported nobody knows, and it counts as a
+    whole."""
+    there = list(vars(sys.modules[module]).items()) if module in sys.modules else ()
+    return frozenset(
+        name
+        for name, value in there
+        if isinstance(value, type)
+        and issubclass(value, Experiment)
+        and value is not Experiment
+        and value.__module__ == module
+    )
 
 
 @cache
-def _whole(name: str) -> str:
-    return _code(_tree(name))
+def _path(module: str) -> Path | None:
+    """The source file of a module, found without importing it or the packages that it is in."""
+    top, *inner = module.split(".")
+    try:
+        found = find_spec(top)
+    except ValueError:  # a script: `__main__`
+        script = getattr(sys.modules.get(top), "__file__", None)
+        return Path(script) if script and not inner else None
+    path = Path(found.origin) if found and found.origin and found.origin.endswith(".py") else None
+    folders = list(found.submodule_search_locations or ()) if found else []
+    for name in inner:
+        places = [Path(folder, name) for folder in folders]
+        files = [place / "__init__.py" for place in places] + [Path(f"{place}.py") for place in places]
+        path = next((file for file in files if file.is_file()), None)
+        folders = [str(place) for place in places if place.is_dir()]
+    return path
+
+
+def _above(module: str, level: int) -> str:
+    """The package that a relative import of this level starts from."""
+    if not level:
+        return ""
+    path = _path(module)
+    package = module if path and path.name == "__init__.py" else module.rpartition(".")[0]
+    return package.rsplit(".", level - 1)[0] if level > 1 else package
+
+
+def _is_not_run(module: str) -> bool:
+    within = [room for room in NOT_RUN if module == room or module.startswith(room + ".")]
+    return bool(within) and not module.startswith("stagewise.lab.spec")
 
 
 @cache
-def _all_imports(name: str) -> set[str]:
-    return _imports(name, _tree(name))
-
-
-@cache
-def _tree(name: str) -> ast.Module:
-    found = find_spec(name)
-    assert found and found.origin, f"{name} has no source"
-    return ast.parse(Path(found.origin).read_text())
-
-
-def _less(tree: ast.Module, without: frozenset[str]) -> ast.Module:
-    body = [node for node in tree.body if not (isinstance(node, ast.ClassDef) and node.name in without)]
-    return ast.Module(body, tree.type_ignores)
-
-
-def _imports(name: str, tree: ast.Module) -> set[str]:
-    found = find_spec(name)
-    package = name if found and found.submodule_search_locations else name.rpartition(".")[0]
-    modules = set()
-    for node in ast.walk(tree):
-        if isinstance(node, ast.Import):
-            modules |= {alias.name for alias in node.names}
-        elif isinstance(node, ast.ImportFrom):
-            above = package.rsplit(".", node.level - 1)[0] if node.level else ""
-            base = ".".join(part for part in (above, node.module) if part)
-            modules |= {base} | {f"{base}.{alias.name}" for alias in node.names}
-    return {m for m in modules if m.startswith("stagewise.") and _is_module(m)}
+def _follows(module: str, own: frozenset[str]) -> bool:
+    """Whether a module's code counts, not its version: ours, the experiment's own package, and whatever is
+    not installed but lies beside it."""
+    if module.partition(".")[0] in own:
+        return True
+    if module.partition(".")[0] in sys.stdlib_module_names or not _is_module(module):
+        return False
+    installed = (sysconfig.get_path("purelib"), sysconfig.get_path("platlib"))
+    return not str(_path(module)).startswith(installed)
 
 
 def _is_module(name: str) -> bool:
+    return _path(name) is not None
+
+
+@cache
+def _distributions(top: str) -> tuple[str, ...]:
+    """The installed packages that give a module its name: `yaml` comes from PyYAML."""
     try:
-        return find_spec(name) is not None
-    except ModuleNotFoundError:
-        return False
+        version(top)
+        return (_plain(top),)
+    except PackageNotFoundError:
+        return tuple(map(_plain, _all_distributions().get(top, ())))
 
 
-def _code(tree: ast.Module) -> str:
-    tree = ast.parse(ast.unparse(tree))
-    for node in ast.walk(tree):
-        body = getattr(node, "body", None)
-        if isinstance(body, list):
-            body[:] = [part for part in body if not _is_text(part)]
-    return ast.dump(tree)
+@cache
+def _all_distributions() -> dict[str, list[str]]:
+    return dict(packages_distributions())
 
 
-def _is_text(node: ast.AST) -> bool:
-    return (
-        isinstance(node, ast.Expr)
-        and isinstance(node.value, ast.Constant)
-        and isinstance(node.value.value, str)
-    )
+@cache
+def _required(name: str) -> tuple[str, ...]:
+    """What a package requires, extras aside, as far as it is installed."""
+    return tuple(_needed(name))
+
+
+def _needed(name: str) -> Iterator[str]:
+    try:
+        lines = requires(name) or []
+    except PackageNotFoundError:
+        return
+    for line in lines:
+        word = re.match(r"[\w.-]+", line)
+        if word and "extra ==" not in line and _version(word[0]) != "not installed":
+            yield _plain(word[0])
+
+
+def _plain(name: str) -> str:
+    return re.sub(r"[-_.]+", "-", name).lower()
+
+
+@cache
+def _version(name: str) -> str:
+    try:
+        return version(name)
+    except PackageNotFoundError:
+        return "not installed"
 
 
 def _processor() -> str:
