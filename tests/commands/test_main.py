@@ -62,6 +62,8 @@ def stagewise(*arguments, cwd=None):
         (["reproduce", "mixture.fig1z"], "unknown paper or claim 'mixture.fig1z' (did you mean mixture.fig1"),
         (["reproduce", "mixture", "--preset", "huge"], "unknown preset"),
         (["reproduce", "mixture", "--out", "/proc/x"], "cannot create the folder"),
+        (["figure", "mixture.fig1a", "--out", "/proc/x.svg"], "cannot write /proc/x.svg"),
+        (["runs", "--runs", "/etc/hostname"], "/etc/hostname is a file, not a folder"),
         (["reproduce", "mixture", "--against", "/nowhere.json"], "is not a ledger that can be read"),
         (["reproduce", "mixture", "--wrong"], "unknown option '--wrong'"),
         (
@@ -153,6 +155,34 @@ def test_run_and_runs(tmp_path):
     assert "stage 3: 1 event" in staged.stdout, staged.stderr
     listed = stagewise("runs", cwd=tmp_path).stdout
     assert listed.count("finished") == 2
+
+
+def test_runs_says_of_each_what_is_true_of_its_files(tmp_path):
+    stagewise("run", "mixture.joint", "--steps", "50", "--seeds", "2", cwd=tmp_path)
+    stagewise("run", "mixture.joint", "--steps", "60", "--seeds", "2", cwd=tmp_path)
+    one, other = sorted((tmp_path / "runs").glob("*/*/*/result.json"))
+    trajectory = one.parent / "trajectory.nc"
+    trajectory.write_bytes(bytes(len(trajectory.read_bytes())))
+    (other.parent / "config.json").write_text("{")
+    first, second, _ = stagewise("runs", cwd=tmp_path).stdout.splitlines()
+    assert "damaged" in first and "finished" not in first and "steps" in first
+    assert "damaged" in second and "settings that cannot be read" in second and "by default" not in second
+
+
+@pytest.mark.parametrize("what, says", [("a file", "is a file"), ("a link", "is a link to nothing")])
+def test_a_runs_folder_that_is_none_is_refused(what, says, tmp_path, monkeypatch):
+    place = tmp_path / "place"
+    place.write_text("") if what == "a file" else place.symlink_to(tmp_path / "nowhere")
+    monkeypatch.setenv("STAGEWISE_RUNS", str(place))
+    for command in (["runs"], ["run", "mixture.joint", "--steps", "50"]):
+        done = stagewise(*command, cwd=tmp_path)
+        assert done.returncode == 2 and says in done.stderr, done.stderr
+
+
+def test_a_figure_says_which_folders_it_makes(tmp_path):
+    drawn = stagewise("figure", "mixture.fig1a", "--out", "new/folder/fig.svg", cwd=tmp_path)
+    assert drawn.returncode == 0, drawn.stderr
+    assert f"{tmp_path / 'new/folder'} was not there: it is made" in drawn.stderr
 
 
 def long_run(tmp_path):

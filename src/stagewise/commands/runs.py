@@ -18,9 +18,11 @@ def add_options(sub: argparse.ArgumentParser) -> None:
 
 def act(options, rest) -> int:
     from stagewise.lab import catalogue
+    from stagewise.lab.store.files import check_folder
     from stagewise.lab.store.runs import listing, runs_root
 
     root = options.runs or runs_root()
+    check_folder(root, "(set --runs or STAGEWISE_RUNS)")
     if options.runs and not root.is_dir():
         raise Refused(f"there is no folder {root}")
     known = catalogue.experiments()
@@ -31,10 +33,10 @@ def act(options, rest) -> int:
     wide = max([len(run.experiment) for run in found], default=0)
     for run in found:
         seconds = f"{run.seconds:7.1f} s" if run.seconds is not None else " " * 9
-        changed = run.changed(known) if run.experiment in known and run.settings else ""
+        settings = run.changed(known) or "as by default" if run.settings else "settings that cannot be read"
         seeds = f"seeds {run.seeds[0]}-{run.seeds[1] - 1}" if run.seeds[1] else "seeds ?"
         print(
-            f"{run.experiment:<{wide}} {seeds:<12} {run.state:<11} {seconds}  {changed or 'as by default'}  "
+            f"{run.experiment:<{wide}} {seeds:<12} {run.state:<11} {seconds}  {settings}  "
             f"[{run.folder.relative_to(root)}]"
         )
     print(

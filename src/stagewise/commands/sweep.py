@@ -49,7 +49,7 @@ def act(options, rest) -> int:
     from stagewise.lab.execute import sweep
     from stagewise.lab.execute.progress import shown
     from stagewise.lab.store import tables
-    from stagewise.lab.store.files import make_folder
+    from stagewise.lab.store.files import check_folder, make_folder, prepare_for
     from stagewise.lab.store.runs import runs_root
 
     chosen = _chosen(options)
@@ -58,9 +58,9 @@ def act(options, rest) -> int:
     api.check_sweep(chosen, options.yes)
     if options.out:
         tables.check(options.out)
-        make_folder(options.out.absolute().parent)
+        prepare_for(options.out, shown().note)
     root = options.runs or runs_root()
-    require(not root.exists() or root.is_dir(), f"{root} is a file, not a folder (set --runs)")
+    check_folder(root, "(set --runs)")
     if not options.dry_run:
         make_folder(root)
     engine, lanes = api.engine_for(chosen, options.engine, options.workers, options.address, options.lanes)

@@ -15,7 +15,7 @@ from stagewise.lab.judge.claims import Claim
 from stagewise.lab.spec.experiment import Experiment, check_preset, choose
 from stagewise.lab.spec.settings import override
 from stagewise.lab.spec.study import Grid, Study
-from stagewise.lab.store.files import make_folder, write_json
+from stagewise.lab.store.files import make_folder, prepare_for, write_json
 from stagewise.lab.store.runs import blocks, read_block, runs_root
 
 if TYPE_CHECKING:
@@ -225,7 +225,7 @@ def figure(
     check_preset(preset)
     out, root = Path(out), Path(runs) if runs else runs_root()
     pictures.check(out)
-    make_folder(out.absolute().parent)
+    prepare_for(out, progress.note)
     if name.startswith("sweep-"):
         chart = _swept(name, of, root, progress)
     else:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import fcntl
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
@@ -19,6 +19,7 @@ from stagewise.errors import Unwritable
 from stagewise.lab.spec.experiment import Experiment
 from stagewise.lab.store.files import (
     Damaged,
+    digest_of,
     header,
     keep_also,
     load_arrays,
@@ -233,13 +234,7 @@ class Block:
 
     def check(self) -> None:
         """Raise Damaged unless every file is as it was written."""
-        result = read_json(self.folder / "result.json")
-        try:
-            for name, digest in result["files"].items():
-                if sha256((self.folder / name).read_bytes()) != digest:
-                    raise Damaged(f"{self.folder / name} does not match its digest")
-        except (OSError, KeyError, TypeError, AttributeError) as error:
-            raise Damaged(f"{self.folder} is incomplete: {error}") from error
+        check_files(self.folder, read_json(self.folder / "result.json"))
 
     def set_aside(self) -> Path:
         """Rename a damaged folder, so that nothing is lost and the run can be made again."""
@@ -278,6 +273,16 @@ class Block:
                 waiting()
                 fcntl.flock(handle, fcntl.LOCK_EX)
             yield
+
+
+def check_files(folder: Path, result: Any, digest_of: Callable[[Path], str] = digest_of) -> None:
+    """Raise Damaged unless every file of a finished run is as its result says."""
+    try:
+        for name, digest in result["files"].items():
+            if digest_of(folder / name) != digest:
+                raise Damaged(f"{folder / name} does not match its digest")
+    except (OSError, KeyError, TypeError, AttributeError, ValueError) as error:
+        raise Damaged(f"{folder} is incomplete: {error}") from error
 
 
 def _lock(folder: Path) -> Path:

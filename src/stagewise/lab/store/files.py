@@ -8,6 +8,7 @@ import json
 import os
 import secrets
 from collections.abc import Callable, Mapping
+from functools import lru_cache
 from pathlib import Path
 from stat import S_ISREG
 from typing import TYPE_CHECKING, Any
@@ -24,6 +25,22 @@ class Damaged(Exception):
 
 def sha256(data: bytes) -> str:
     return hashlib.sha256(data).hexdigest()
+
+
+def digest_of(path: Path) -> str:
+    return sha256(path.read_bytes())
+
+
+def digest_as_last_seen(path: Path) -> str:
+    """The same; a file whose times and size have not changed since is not read again. For those who look
+    often and may be wrong by a moment."""
+    there = path.stat()
+    return _digest_of_file(path, there.st_ino, there.st_size, there.st_mtime_ns, there.st_ctime_ns)
+
+
+@lru_cache(100_000)
+def _digest_of_file(path: Path, *_as_it_is: int) -> str:
+    return digest_of(path)
 
 
 def write(path: Path, fill: bytes | Callable[[Path], None], lasting: bool = True) -> str:
@@ -155,12 +172,36 @@ def make_folder(path: Path) -> Path:
     try:
         path.mkdir(parents=True, exist_ok=True)
     except FileExistsError as error:
-        raise Unwritable(f"{path} is a file, not a folder") from error
+        raise Unwritable(f"{path} is {_what_is(path)}, not a folder") from error
     except OSError as error:
         raise Unwritable(f"cannot create the folder {path}: {error.strerror}") from error
     if not os.access(path, os.W_OK):
         raise Unwritable(f"cannot write to the folder {path}: choose another with --out or STAGEWISE_RUNS")
     return path
+
+
+def check_folder(path: Path, way_out: str) -> None:
+    """Refuse what is there and is no folder; nothing at all is fine."""
+    require(path.is_dir() or not os.path.lexists(path), f"{path} is {_what_is(path)}, not a folder {way_out}")
+
+
+def _what_is(path: Path) -> str:
+    return "a link to nothing" if path.is_symlink() and not path.exists() else "a file"
+
+
+def prepare_for(path: Path, note: Callable[[str], None]) -> None:
+    """Refuse a file that cannot be written, before anything is computed for it. A folder that is missing is
+    made, and `note` is told."""
+    parent = path.absolute().parent
+    if not parent.is_dir():
+        make_folder(parent)
+        note(f"{parent} was not there: it is made")
+    beside = parent / f".{path.name}.{secrets.token_hex(6)}.part"
+    try:
+        beside.touch(exist_ok=False)
+        beside.unlink()
+    except OSError as error:
+        raise Unwritable(f"cannot write {path}: {error.strerror or error} (set --out)") from error
 
 
 def _digest_of(arrays: Mapping[str, np.ndarray], about: Mapping[str, str]) -> str:

@@ -12,8 +12,8 @@ from typing import Any
 from stagewise.errors import Refused
 from stagewise.lab.spec.experiment import Experiment
 from stagewise.lab.spec.settings import by_path, changed, from_json
-from stagewise.lab.store.block import FORMAT, Block, code_of, is_running
-from stagewise.lab.store.files import Damaged, read_json
+from stagewise.lab.store.block import FORMAT, Block, check_files, code_of, is_running
+from stagewise.lab.store.files import Damaged, digest_as_last_seen, read_json
 
 _BLOCK = re.compile(r"seeds-(\d+)-(\d+)\.([0-9a-f]{8})$")
 
@@ -133,6 +133,7 @@ def stored_run(folder: Path, experiments: dict[str, type[Experiment]]) -> Stored
         if (folder / "result.json").exists():
             result = read_json(folder / "result.json")
             state, seconds, finished = "finished", _number(result["seconds"]), _of(str, result["finished"])
+            check_files(folder, result, digest_as_last_seen)
         if folder.name.startswith("damaged-"):
             state = "damaged"
         elif name not in experiments:
