@@ -1,5 +1,16 @@
 """Every experiment at a size that takes a second or two, for tests that go over all of them."""
 
+SMALL = {
+    "width": 8,
+    "neurons": 8,
+    "task.samples": 6,
+    "task.vocabulary": 9,
+    "task.irrelevant": "shared",
+    "task.length": 4,
+    "seeds": 1,
+}
+"""Sizes of co-occurrence."""
+
 TINY = {
     "composition.theory": {"samples": 40, "chunk": 20, "tested": 4, "task.symbols": 3, "seeds": 1},
     "composition.encoding": {
@@ -23,54 +34,24 @@ TINY = {
         "seeds": 1,
     },
     "cooccurrence.flow": {
-        "width": 8,
-        "neurons": 8,
+        **SMALL,
         "target_loss": 0.3,
-        "task.samples": 6,
-        "task.vocabulary": 9,
-        "task.irrelevant": "shared",
-        "task.length": 4,
-        "seeds": 1,
     },
     "cooccurrence.forms": {
-        "width": 4,
-        "neurons": 4,
+        **SMALL,
         "steps": 20,
         "scaled_time": 2.0,
-        "task.samples": 6,
-        "task.vocabulary": 9,
-        "task.irrelevant": "shared",
-        "task.length": 4,
-        "seeds": 1,
     },
     "cooccurrence.descent": {
-        "width": 8,
-        "neurons": 8,
+        **SMALL,
         "epochs": 10,
-        "task.samples": 6,
-        "task.vocabulary": 9,
-        "task.irrelevant": "shared",
-        "task.length": 4,
-        "seeds": 1,
     },
     "cooccurrence.flow_to_times": {
-        "width": 8,
-        "neurons": 8,
+        **SMALL,
         "epochs": 10,
-        "task.samples": 6,
-        "task.vocabulary": 9,
-        "task.irrelevant": "shared",
-        "task.length": 4,
-        "seeds": 1,
     },
     "cooccurrence.start": {
-        "width": 8,
-        "neurons": 8,
-        "task.samples": 6,
-        "task.vocabulary": 9,
-        "task.irrelevant": "shared",
-        "task.length": 4,
-        "seeds": 1,
+        **SMALL,
     },
     "lego.training": {
         "steps": 6,

@@ -26,7 +26,6 @@ from stagewise.lab.store.files import (
     make_folder,
     read_json,
     save_arrays,
-    sha256,
     write,
     write_json,
 )
@@ -182,7 +181,7 @@ class Block:
             return False
 
     def _digests(self) -> dict[str, str]:
-        return {name: sha256((self.folder / name).read_bytes()) for name in FILES}
+        return {name: digest_of(self.folder / name) for name in FILES}
 
     def finish(self, lasting: bool = True) -> None:
         """Write the result, last of all."""

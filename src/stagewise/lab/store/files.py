@@ -58,7 +58,7 @@ def write(path: Path, fill: bytes | Callable[[Path], None], lasting: bool = True
                     content = sha256(fill)
                 else:
                     fill(beside)
-                    content = sha256(beside.read_bytes())
+                    content = digest_of(beside)
                 if lasting:
                     os.fsync(opened.fileno())
             os.replace(beside, path)

@@ -16,7 +16,6 @@ import re
 import subprocess
 import sys
 import sysconfig
-from collections.abc import Iterator
 from functools import cache
 from importlib.metadata import PackageNotFoundError, packages_distributions, requires, version
 from importlib.util import find_spec
@@ -283,18 +282,9 @@ def _all_distributions() -> dict[str, list[str]]:
 @cache
 def _required(name: str) -> tuple[str, ...]:
     """What a package requires, extras aside, as far as it is installed."""
-    return tuple(_needed(name))
-
-
-def _needed(name: str) -> Iterator[str]:
-    try:
-        lines = requires(name) or []
-    except PackageNotFoundError:
-        return
-    for line in lines:
-        word = re.match(r"[\w.-]+", line)
-        if word and "extra ==" not in line and _version(word[0]) != "not installed":
-            yield _plain(word[0])
+    lines = (requires(name) or []) if _version(name) != "not installed" else []
+    words = [re.match(r"[\w.-]+", line) for line in lines if "extra ==" not in line]
+    return tuple(_plain(word[0]) for word in words if word and _version(word[0]) != "not installed")
 
 
 def _plain(name: str) -> str:
