@@ -24,7 +24,7 @@ TASK, SEQUENCES, REPEATS, BETA0 = Composition(16, 5), 40, 5, 1.0
 
 
 def rows() -> list[dict]:
-    torch.set_num_threads(threads.count())
+    torch.set_num_threads(threads.of_xla())
     rng = np.random.default_rng(0)
     hidden, sigma = (
         TASK.draw_hidden(rng),

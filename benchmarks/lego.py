@@ -29,7 +29,7 @@ TASK, SHAPE = Lego(Action("S5")), Clauses()
 
 
 def rows() -> list[dict]:
-    torch.set_num_threads(threads.count())
+    torch.set_num_threads(threads.of_xla())
     model = draw(SHAPE, TASK.variables, TASK.action.actions, TASK.action.values, np.random.default_rng(0))
     sentences = TASK.sample(jax.random.key(0), BATCH, LENGTH)
     fast, slow, theirs = (
@@ -68,7 +68,7 @@ class _Unwatched(Learning):
 
 def _training(steps: int = 100) -> float:
     """Seed-steps a second when the lab trains a seed on each thread, as its large presets do."""
-    settings, lanes = experiments.DecoderTraining(task=TASK, decoder=SHAPE), threads.count()
+    settings, lanes = experiments.DecoderTraining(task=TASK, decoder=SHAPE), threads.of_xla()
     rule = _Unwatched(TASK, SHAPE, LENGTH, BATCH, False, (LENGTH,), BATCH, CLIP)
     state = rule.enter(settings.start(np.arange(lanes)))
     return rate(lambda: TrainingLoop(rule, (steps,)).advance(state, 0), steps * lanes)

@@ -38,7 +38,7 @@ def rows() -> list[dict]:
 def _render(stored: Path, out: Path) -> float:
     """Judging is not part of it: the page is written from a ledger in memory."""
     from stagewise.lab import api, catalogue
-    from stagewise.lab.execute.compute import run_all
+    from stagewise.lab.execute.run import run_all
     from stagewise.lab.judge.ledger import judge_all
     from stagewise.lab.report import write
 

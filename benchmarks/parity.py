@@ -26,7 +26,7 @@ SHAPES = ((1, 1), (2, 2), (4, 4))
 
 
 def rows() -> list[dict]:
-    torch.set_num_threads(threads.count())
+    torch.set_num_threads(threads.of_xla())
     matmul = _matmul_rate()
     found = []
     for layers, heads in SHAPES:

@@ -36,7 +36,7 @@ def rows() -> list[dict]:
         """Jobs a second, compilation included, as a user waits for it."""
         folder.mkdir(exist_ok=True)
         planned = sweep.plan(chosen(steps, jobs), folder, most_lanes=lanes)
-        return jobs / seconds(lambda: by.run(planned.groups, folder, Progress(), False))
+        return jobs / seconds(lambda: by.run(planned.jobs.to_run, folder, Progress(), False))
 
     found = []
     with tempfile.TemporaryDirectory() as name:
@@ -97,7 +97,7 @@ def _overhead(chosen, root: Path) -> float:
     from stagewise.lab.execute import sweep
 
     sw.sweep(chosen(20), runs=root / "warm")  # compiles
-    [group] = sweep.plan(chosen(20), root / "cost-0").groups
+    [group] = sweep.plan(chosen(20), root / "cost-0").jobs.to_run
 
     def only_compute():
         program = group[0].experiment.program()

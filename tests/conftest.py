@@ -4,8 +4,14 @@ imported."""
 import os
 from pathlib import Path
 
-import pytest
-from jaxtyping import install_import_hook
+os.environ["JAX_ENABLE_X64"] = "1"  # tests call pieces of programs without what runs them
+
+import pytest  # noqa: E402
+from jaxtyping import install_import_hook  # noqa: E402
+
+from stagewise import threads  # noqa: E402
+
+threads.one()
 
 ROOMS = (
     "tasks",

@@ -6,25 +6,13 @@ run.trajectory                                   # an xarray.Dataset: seed x rec
 run.model(seed=0).attention(tokens)              # the trained model, ready to call
 """
 
-import os
-import sys
 from typing import TYPE_CHECKING
-
-from stagewise import threads
 
 __version__ = "0.2.0.dev0"
 
-# Theorems are checked in double precision. Said once, here; jax itself is imported when something first needs
-# it.
-if "jax" in sys.modules:
-    sys.modules["jax"].config.update("jax_enable_x64", True)
-else:
-    os.environ["JAX_ENABLE_X64"] = "1"
-
-threads.one()
-
 if TYPE_CHECKING:
-    from stagewise.errors import Refused
+    from stagewise.compilation import compilation_cache
+    from stagewise.errors import Failed, Refused
     from stagewise.lab.api import experiment, figure, load, reproduce, run, study, sweep
     from stagewise.lab.execute.sweep import Sweep
     from stagewise.lab.spec.experiment import Experiment
@@ -32,9 +20,11 @@ if TYPE_CHECKING:
 
 __all__ = [
     "Experiment",
+    "Failed",
     "Refused",
     "Study",
     "Sweep",
+    "compilation_cache",
     "experiment",
     "figure",
     "load",
@@ -47,7 +37,9 @@ _ROOMS = {
     "Sweep": "stagewise.lab.execute.sweep",
     "Experiment": "stagewise.lab.spec.experiment",
     "Study": "stagewise.lab.spec.study",
+    "Failed": "stagewise.errors",
     "Refused": "stagewise.errors",
+    "compilation_cache": "stagewise.compilation",
 }
 
 

@@ -9,6 +9,20 @@ class Unwritable(Refused):
     """A place that cannot be written: a full or read-only disk. No fault of what was to be written there."""
 
 
+class Failed(Refused):
+    """A run that could not be made: what broke, in a sentence, and the traceback for those who ask."""
+
+    def __init__(self, message: str, trace: str = ""):
+        super().__init__(message)
+        self.trace = trace
+
+
+def one_line(error: BaseException) -> str:
+    """An error in a line; a refusal is a sentence already."""
+    told = str(error) if isinstance(error, Refused) else f"{type(error).__name__}: {error}"
+    return next(iter(told.strip().splitlines()), type(error).__name__)
+
+
 def require(condition: bool, message: str) -> None:
     """Refuse with `message` unless `condition` holds."""
     if not condition:

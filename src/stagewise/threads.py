@@ -1,29 +1,57 @@
-"""How many threads XLA and numpy have.
+"""How many threads there are: one for XLA and one for numpy in a process of ours, and a lane on each core.
 
-One each, unless you say otherwise: programs of preset `quick` lose to a second thread more than they gain
-(measured: the same time, an eighth more work). The large presets take all cores, and models that fill one
-train a seed on each. Results repeat bit for bit only with the same number: set PJRT_NPROC to choose it."""
+A second thread for XLA gains less than a second lane or a second process does, and results repeat bit for bit
+only with the same number; so it is one on every engine and at every preset. Set PJRT_NPROC to choose another.
+A process that is not ours keeps the threads it has."""
+
+from __future__ import annotations
 
 import os
+from collections.abc import Callable, Hashable, Iterable
+from itertools import islice
+from typing import TypeVar
 
-GIVEN = "PJRT_NPROC" in os.environ
+Lane = TypeVar("Lane")
+Found = TypeVar("Found")
+
+
+ONE = {"PJRT_NPROC": "1", "OPENBLAS_NUM_THREADS": "1", "JAX_CPU_ENABLE_ASYNC_DISPATCH": "0"}
+"""Without asynchronous dispatch, lanes on several threads do not wait for one another."""
 
 
 def one() -> None:
-    """The default; it must be set before jax is imported."""
-    os.environ.setdefault("PJRT_NPROC", "1")
-    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+    """The default of our own processes; it must be set before jax and numpy are imported."""
+    for name, value in ONE.items():
+        os.environ.setdefault(name, value)
 
 
-def all_cores() -> None:
-    """One thread a core, unless the user has chosen."""
-    if not GIVEN:
-        os.environ["PJRT_NPROC"] = str(
-            len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-        )
+def cores() -> list[int]:
+    """The cores that this process may use."""
+    return (
+        sorted(os.sched_getaffinity(0))
+        if hasattr(os, "sched_getaffinity")
+        else list(range(os.cpu_count() or 1))
+    )
 
 
-def count() -> int:
+def of_xla() -> int:
     """How many XLA has."""
     given = os.environ.get("PJRT_NPROC", "")
-    return int(given) if given.isdigit() and int(given) > 0 else os.cpu_count() or 1
+    return int(given) if given.isdigit() and int(given) > 0 else len(cores())
+
+
+_compiled: set[Hashable] = set()
+
+
+def on_each_core(what: Hashable, function: Callable[[Lane], Found], lanes: Iterable[Lane]) -> list[Found]:
+    """What a function finds for each lane, in double precision, as many at a time as there are cores. The
+    first time that this is computed, its first lane goes alone: it compiles for all."""
+    from concurrent.futures import ThreadPoolExecutor
+
+    from stagewise.precision import in_double
+
+    waiting, doubled = iter(lanes), in_double(function)
+    found = [] if what in _compiled else [doubled(lane) for lane in islice(waiting, 1)]
+    _compiled.add(what)
+    with ThreadPoolExecutor(len(cores())) as pool:
+        return found + list(pool.map(doubled, waiting))

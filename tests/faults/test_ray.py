@@ -84,7 +84,7 @@ def test_without_a_shared_filesystem_results_come_back_through_ray(
         runtime_env={"env_vars": {"PJRT_NPROC": "1", "OPENBLAS_NUM_THREADS": "1"}},
     )
     try:
-        for group in planned.groups:
+        for group in planned.jobs.to_run:
             failed, refused, files = ray.get(
                 ray.remote(_work).remote(to_json(group), str(tmp_path / "not there"), "token", {})
             )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 from pathlib import Path
+from typing import Any
 
 from stagewise.errors import Refused
 
@@ -42,8 +43,15 @@ def add_report(sub: argparse.ArgumentParser) -> None:
 def add_engine(sub: argparse.ArgumentParser) -> None:
     sub.add_argument(
         "--engine",
-        default="process",
-        help="process (default), pool (the cores of this machine) or ray (a cluster)",
+        default="auto",
+        help="process, pool (the cores of this machine), ray (a cluster) or auto (default: pool where there "
+        "is enough to share out, else process)",
     )
     sub.add_argument("--workers", type=int, help="of the pool (default: one a core)")
     sub.add_argument("--address", help="of the Ray cluster, host:port (default: Ray on this machine)")
+    sub.add_argument("--retry", action="store_true", help="try again what failed before")
+
+
+def chosen_engine(options: argparse.Namespace) -> dict[str, Any]:
+    """What `add_engine` has read, as `stagewise.lab.api` takes it."""
+    return {name: getattr(options, name) for name in ("engine", "workers", "address", "retry")}

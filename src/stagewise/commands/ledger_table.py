@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections import Counter
 
 
 def print_ledger(entries) -> None:
@@ -11,9 +12,10 @@ def print_ledger(entries) -> None:
     from rich.table import Table
 
     from stagewise.lab.judge.ledger import missing
+    from stagewise.lab.judge.statistics import BROKEN, OUTCOMES
     from stagewise.lab.report.markup import number
 
-    colours = {"holds": "green", "fails": "red", "inconclusive": "yellow", "untested": "dim"}
+    colours = dict(zip(OUTCOMES, ("green", "red", "yellow", "dim", "magenta")))
     table = Table(box=None, pad_edge=False)
     for column in ("claim", "source", "verdict", "measured", "seeds", "control"):
         table.add_column(column, overflow="fold")
@@ -35,7 +37,7 @@ def print_ledger(entries) -> None:
         )
     console = Console(width=None if sys.stdout.isatty() else 140)
     console.print(table)
-    counts = [f"{sum(e.verdict.outcome == name for e in entries)} {name}" for name in colours]
+    counts = Counter(entry.verdict.outcome for entry in entries)
     later = [entry.claim.id for entry in entries if missing(entry.claim.needs_at(entry.preset))]
     for entry in entries:
         if entry.verdict.outcome != "holds" and entry.claim.id not in later:
@@ -50,4 +52,5 @@ def print_ledger(entries) -> None:
         "which the claim must not hold.",
         markup=False,
     )
-    console.print(f"{len(entries)} claims: " + ", ".join(counts))
+    told = [f"{counts[name]} {name}" for name in OUTCOMES if counts[name] or name != BROKEN]
+    console.print(f"{len(entries)} claims: " + ", ".join(told))

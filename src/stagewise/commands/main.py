@@ -1,13 +1,15 @@
-"""The command line: reads arguments, hands them to one command each, and turns refusals into sentences."""
+"""The command line: reads arguments, hands them to one command each, and turns whatever goes wrong into a
+sentence."""
 
 from __future__ import annotations
 
 import argparse
 import os
 import sys
+import traceback
 from io import TextIOWrapper
 
-from stagewise import __version__, threads
+from stagewise import __version__, process
 from stagewise.commands import (
     export,
     figure,
@@ -20,7 +22,7 @@ from stagewise.commands import (
     sweep,
 )
 from stagewise.commands import list as list_
-from stagewise.errors import Refused
+from stagewise.errors import Failed, Refused, one_line
 
 COMMANDS = {
     "list": list_,
@@ -44,7 +46,12 @@ def entry() -> None:
     interrupt.listen()
     if isinstance(sys.stdout, TextIOWrapper):  # a folder may hold names that no terminal can show
         sys.stdout.reconfigure(errors="backslashreplace")
-    code = main()
+    try:
+        process.begin()
+    except Refused as refusal:
+        code = _told(refusal)
+    else:
+        code = main()
     sys.stdout.flush()
     sys.stderr.flush()
     if code == INTERRUPTED:
@@ -53,31 +60,41 @@ def entry() -> None:
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Run one command; every refusal is one sentence on standard error and exit code 2."""
+    """Run one command. Whatever goes wrong is a sentence on standard error, its traceback only with --debug:
+    a refusal is exit code 2, what broke is 1."""
+    debug = "--debug" in (sys.argv[1:] if arguments is None else arguments)
     try:
         options, rest = _parser().parse_known_args(arguments)
         if rest and options.act is not run.act:
             raise Refused(
                 f"{options.command}: unknown option {rest[0]!r} (see stagewise {options.command} --help)"
             )
-        if getattr(options, "preset", None) not in (None, "quick"):
-            threads.all_cores()
         return options.act(options, rest)
-    except Refused as refusal:
-        print(f"stagewise: {refusal}", file=sys.stderr)
-        return 2
     except KeyboardInterrupt:
         print("stagewise: interrupted; the same command goes on from what is saved", file=sys.stderr)
         return INTERRUPTED
     except BrokenPipeError:  # whoever read has seen enough; what is still to be flushed goes nowhere
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
-    except OSError as error:
-        print(f"stagewise: {error.strerror or error}", file=sys.stderr)
-        return 1
-    except MemoryError as error:
-        print(f"stagewise: there is not enough memory: {error}", file=sys.stderr)
-        return 1
+    except Exception as error:
+        return _told(error, debug)
+
+
+def _told(error: Exception, debug: bool = False) -> int:
+    """Say what went wrong; the exit code that follows."""
+    if debug:
+        print(getattr(error, "trace", "") or "".join(traceback.format_exception(error)), file=sys.stderr)
+    match error:
+        case Refused():
+            told = str(error)
+        case OSError():
+            told = error.strerror or str(error)
+        case MemoryError():
+            told = f"there is not enough memory: {error}"
+        case _:
+            told = f"this should not happen: {one_line(error)} (--debug shows where)"
+    print(f"stagewise: {told}", file=sys.stderr)
+    return 2 if isinstance(error, Refused) and not isinstance(error, Failed) else 1
 
 
 class _Parser(argparse.ArgumentParser):
@@ -103,4 +120,5 @@ def _parser() -> argparse.ArgumentParser:
         )
         sub.set_defaults(act=command.act)
         command.add_options(sub)
+        sub.add_argument("--debug", action="store_true", help="show the traceback of what breaks")
     return parser

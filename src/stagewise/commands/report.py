@@ -23,4 +23,4 @@ def act(options, rest) -> int:
         options.what, options.preset, out=options.out, runs=options.runs, progress=shown(), stored_only=True
     )
     print(f"report: {done.report}")
-    return print_defects(done)
+    return print_defects(done, options.debug)

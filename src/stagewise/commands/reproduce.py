@@ -6,7 +6,7 @@ import argparse
 import sys
 from pathlib import Path
 
-from stagewise.commands.arguments import add_engine, add_report, add_runs
+from stagewise.commands.arguments import add_engine, add_report, add_runs, chosen_engine
 from stagewise.errors import Refused
 
 ABOUT = "Judge the claims of a paper, one claim, or all of them."
@@ -37,9 +37,7 @@ def act(options, rest) -> int:
         out=options.out,
         runs=options.runs,
         progress=shown(),
-        engine=options.engine,
-        workers=options.workers,
-        address=options.address,
+        **chosen_engine(options),
     )
     from stagewise.commands.ledger_table import print_ledger
 
@@ -48,11 +46,15 @@ def act(options, rest) -> int:
         lines = changes(before, read_json(done.ledger), complete=options.what == "all")
         print(f"against {options.against}: " + ("; ".join(lines) if lines else "no verdict changed"))
     print(f"ledger: {done.ledger}\nreport: {done.report}")
-    return print_defects(done)
+    return print_defects(done, options.debug)
 
 
-def print_defects(done) -> int:
-    """Claims that broke or hold on their control, and the exit code that follows."""
-    for line in done.broken:
+def print_defects(done, debug: bool) -> int:
+    """Claims that broke or hold on their control, figures that could not be drawn, and the exit code that
+    follows."""
+    for entry in done.entries:
+        if debug and entry.trace:
+            print(entry.trace, file=sys.stderr)
+    for line in done.defects:
         print(f"stagewise: defect in {line}", file=sys.stderr)
-    return 1 if done.broken else 0
+    return 1 if done.defects else 0

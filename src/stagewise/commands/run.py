@@ -6,7 +6,7 @@ import argparse
 import sys
 from typing import Any
 
-from stagewise.commands.arguments import add_preset, add_runs
+from stagewise.commands.arguments import add_engine, add_preset, add_runs, chosen_engine
 from stagewise.commands.list import show
 from stagewise.errors import Refused
 
@@ -19,6 +19,7 @@ def add_options(sub: argparse.ArgumentParser) -> None:
     sub.add_argument(
         "-h", "--help", action="store_true", help="show this, or the settings of the experiment named"
     )
+    add_engine(sub)
     add_runs(sub)
 
 
@@ -60,7 +61,7 @@ def act(options, rest) -> int:
             f"nothing is random at these settings: one run stands for all {chosen.seeds} seeds",
             file=sys.stderr,
         )
-    done = api.run(chosen, runs=options.runs, progress=shown())
+    done = api.run(chosen, runs=options.runs, progress=shown(), **chosen_engine(options))
     for folder in done.folders:
         print(f"{folder}")
     _print_ends(done.trajectory)
@@ -71,9 +72,14 @@ def _run_study(options, study) -> int:
     from stagewise.lab import api
     from stagewise.lab.execute.progress import shown
 
-    gathered: Any = api.run(study.at(options.preset), runs=options.runs, progress=shown())
+    gathered: Any = api.run(
+        study.at(options.preset), runs=options.runs, progress=shown(), **chosen_engine(options)
+    )
     print(f"{study.name}: " + ", ".join(f"{name} {size}" for name, size in gathered.sizes.items()))
-    return 0
+    if "missing" not in gathered:
+        return 0
+    print(f"failed: {int(gathered.missing.sum())} of {gathered.missing.size} cells, marked in `missing`")
+    return 1
 
 
 def _print_ends(trajectory) -> None:

@@ -6,7 +6,6 @@ import argparse
 import tomllib
 from pathlib import Path
 
-from stagewise import threads
 from stagewise.commands.arguments import add_engine, add_preset, add_runs
 from stagewise.errors import Refused, require
 
@@ -37,7 +36,6 @@ def add_options(sub: argparse.ArgumentParser) -> None:
         "--dry-run", action="store_true", help="show the plan and an estimate of its time, and run nothing"
     )
     sub.add_argument("--fail-fast", action="store_true", help="stop at the first job that fails")
-    sub.add_argument("--retry", action="store_true", help="try failed jobs again")
     sub.add_argument("--yes", action="store_true", help="even if it is a million jobs")
     sub.add_argument("--out", type=Path, help="write the results as .nc, .parquet or .csv")
     add_preset(sub, None)
@@ -53,8 +51,6 @@ def act(options, rest) -> int:
     from stagewise.lab.store.runs import runs_root
 
     chosen = _chosen(options)
-    if chosen.preset != "quick":  # also where a file says so
-        threads.all_cores()
     api.check_sweep(chosen, options.yes)
     if options.out:
         tables.check(options.out)
@@ -69,7 +65,7 @@ def act(options, rest) -> int:
     if options.dry_run:
         return 0
     if options.retry:
-        planned.forgive()
+        planned.jobs.forgive()
     done = sweep.run(planned, root, engine, shown(), options.fail_fast)
     return _print_result(done, options)
 
@@ -78,14 +74,14 @@ def _print_plan(planned, options) -> None:
     from stagewise.lab.execute import sweep
     from stagewise.lab.execute.progress import duration
 
-    blocks, missing, failed = planned.jobs.all, planned.jobs.missing, planned.failed
+    blocks, missing, failed = planned.jobs.all, planned.jobs.missing, planned.jobs.failed
     over = " x ".join(f"{path} ({len(values)})" for path, values in planned.sweep.over.items())
     print(f"{planned.sweep.name}: {planned.sweep.experiment} over {over}, {planned.cells[0].lanes} seeds")
     print(
         f"jobs: {len(blocks)}, done {len(blocks) - len(missing)}, failed before {len(failed)}, to run "
-        f"{len(missing) - len(failed)} in {len(planned.groups)} groups"
+        f"{len(missing) - len(failed)} in {len(planned.jobs.to_run)} groups"
     )
-    if options.dry_run and planned.groups:
+    if options.dry_run and planned.jobs.to_run:
         try:
             told = (
                 f"about {duration(sweep.estimate(planned))} of computing on one core after compilation, from "
@@ -93,14 +89,14 @@ def _print_plan(planned, options) -> None:
             )
         except Exception as error:  # a job that breaks is a result of the sweep, not of its plan
             told = f"no estimate of the time: the first job breaks ({type(error).__name__}: {error})"
-        print(f"{told}; the first group has {len(planned.groups[0])} jobs")
+        print(f"{told}; the first group has {len(planned.jobs.to_run[0])} jobs")
 
 
 def _print_result(done, options) -> int:
     from stagewise.lab.execute import sweep
     from stagewise.lab.store import tables
 
-    failed, missing = done.failed, [block for block in done.jobs.missing if not block.failure]
+    failed, missing = done.jobs.failed, [block for block in done.jobs.missing if not block.failure]
     print(
         f"done {len(done.jobs.all) - len(done.jobs.missing)} of {len(done.jobs.all)} jobs; plan: {done.path}"
     )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -14,13 +14,14 @@ from stagewise.lab.execute.sweep import Sweep
 from stagewise.lab.judge.claims import Claim
 from stagewise.lab.spec.experiment import Experiment, check_preset, choose
 from stagewise.lab.spec.settings import override
-from stagewise.lab.spec.study import Grid, Study
+from stagewise.lab.spec.study import Grid, Study, names
 from stagewise.lab.store.files import make_folder, prepare_for, write_json
 from stagewise.lab.store.runs import blocks, read_block, runs_root
 
 if TYPE_CHECKING:
     from stagewise.lab.catalogue import Paper
     from stagewise.lab.draw.figures import Figure
+    from stagewise.lab.store.run import Runs
 
 
 def experiment(name: str, preset: str = "quick", **changes: Any) -> Experiment:
@@ -40,22 +41,32 @@ def run(
     *,
     runs: Path | str | None = None,
     progress: Progress = Progress(),
+    engine: str = "process",
+    workers: int | None = None,
+    address: str | None = None,
+    retry: bool = False,
     **changes: Any,
 ):
     """Run an experiment (or take it from its folder) and return its `Run`; of a study, the gathered dataset.
 
-    By name, at a preset (quick if none is given), with some settings changed; or the very thing."""
-    from stagewise.lab.execute.compute import run_all
+    By name, at a preset (quick if none is given), with some settings changed; or the very thing. A run that
+    fails raises `Failed`; in a study, cells that failed are marked in `missing`. What failed before is tried
+    again with `retry`. `engine` says where: here, in a `pool` of processes, on `ray`, or `auto`."""
+    from stagewise.lab.execute.engines import engine as named
+    from stagewise.lab.execute.run import run_all
 
     chosen = _chosen(what, preset, changes)
+    by = named(engine, workers, address)
     root = make_folder(Path(runs) if runs else runs_root())
     if isinstance(chosen, Experiment):
-        return run_all([chosen], root, progress)[chosen]
+        return run_all([chosen], root, progress, by, retry)[chosen]
     cells = [cell for _, cell in chosen.cells()]
-    done = run_all(cells, root, progress)
+    done = run_all(cells, root, progress, by, retry)
+    if not done:
+        raise next(iter(done.failed.values()))
     from stagewise.lab.store.gather import gather
 
-    return gather(chosen.axes, [done[cell].arrays for cell in cells])
+    return gather(chosen.axes, [done[cell].arrays if cell in done else None for cell in cells])
 
 
 def _chosen(what: Any, preset: str | None, changes: dict[str, Any]) -> Experiment | Grid:
@@ -97,12 +108,16 @@ class Reproduction:
     """A ledger with its files."""
 
     entries: list
+    undrawn: Mapping[str, str]  # figures that could not be drawn, and why
     ledger: Path
     report: Path
 
     @property
-    def broken(self) -> list[str]:
-        return [f"{entry.claim.id}: {entry.defect}" for entry in self.entries if entry.defect]
+    def defects(self) -> list[str]:
+        """What is wrong with the reproduction itself, a line each."""
+        wrong = {entry.claim.id: entry.defect for entry in self.entries if entry.defect}
+        wrong |= {f"figure {name}": why for name, why in self.undrawn.items()}
+        return [f"{name}: {why}" for name, why in wrong.items()]
 
 
 def claims_named(name: str) -> list[Claim]:
@@ -131,38 +146,40 @@ def reproduce(
     engine: str = "process",
     workers: int | None = None,
     address: str | None = None,
+    retry: bool = False,
 ) -> Reproduction:
     """Judge the claims of a paper, one claim, or all, and write `ledger.json`, `report.html` and the figures.
 
     What is stored is not run again; with `stored_only`, nothing is, and missing runs are refused. Of a single
-    claim, only those figures are drawn that need no further runs. `engine` says where: here, in a `pool` of
-    processes, or on `ray`."""
+    claim, only those figures are drawn that need no further runs. Claims whose runs fail are `broken`, and
+    the others are judged. `engine` and `retry` are those of `run`."""
     check_preset(preset)
     claims = claims_named(name)
     root = make_folder(Path(runs) if runs else runs_root())
     target = make_folder(Path(out) if out else root / "reports" / f"{name}.{preset}")
     from stagewise.lab.execute import engines
-    from stagewise.lab.execute.compute import run_all
+    from stagewise.lab.execute.run import run_all
     from stagewise.lab.judge.ledger import judge_all, to_json
-    from stagewise.lab.report import write
+    from stagewise.lab.report import draw_all, write
 
     found = engines.engine(engine, workers, address)
     experiments, figures = wanted(claims, preset)
     if stored_only:
         missing = sum(
-            not all(block.finished for block in blocks(e, root)) for e in dict.fromkeys(experiments)
+            not all(block.finished or block.failure for block in blocks(e, root))
+            for e in dict.fromkeys(experiments)
         )
         require(
             not missing,
             f"{missing} of the runs are not stored yet: `stagewise reproduce {name} --preset {preset}` makes "
             "them",
         )
-    done = run_all(experiments, root, progress, found if engine != "process" else None)
+    done = run_all(experiments, root, progress, found, retry)
     entries = judge_all(claims, preset, root, done)
     write_json(target / "ledger.json", to_json(entries))
-    return Reproduction(
-        entries, target / "ledger.json", write(_papers_of(claims), entries, figures, preset, done, target)
-    )
+    charts, undrawn = draw_all(figures, preset, done)
+    report = write(_papers_of(claims), entries, charts, preset, done, target)
+    return Reproduction(entries, undrawn, target / "ledger.json", report)
 
 
 def wanted(claims: Sequence[Claim], preset: str) -> tuple[list[Experiment], list[Figure]]:
@@ -171,13 +188,13 @@ def wanted(claims: Sequence[Claim], preset: str) -> tuple[list[Experiment], list
     from stagewise.lab.judge.ledger import experiments_for, experiments_of, missing
 
     experiments = experiments_for(claims, preset)
-    figures = [
-        figure
-        for paper in _papers_of(claims)
-        for figure in paper.figures().values()
-        if not missing(figure.needs_at(preset))
-    ]
-    needed_by = {figure: experiments_of(figure.needs_at(preset)) for figure in figures}
+    figures = [figure for paper in _papers_of(claims) for figure in paper.figures().values()]
+    if len(claims) == 1:
+        run = {experiment.name for experiment in experiments}
+        figures = [figure for figure in figures if names(figure.needs) <= run]
+    needed_by = {
+        figure: experiments_of(needs) for figure in figures if not missing(needs := figure.needs_at(preset))
+    }
     if len(claims) == 1:
         needed_by = {figure: needs for figure, needs in needed_by.items() if set(needs) <= set(experiments)}
     return experiments + [e for needs in needed_by.values() for e in needs], list(needed_by)
@@ -186,7 +203,7 @@ def wanted(claims: Sequence[Claim], preset: str) -> tuple[list[Experiment], list
 def page(name: str, preset: str, root: Path) -> str:
     """The report's page, from runs that are all stored. Only reads."""
     from stagewise.lab.judge.ledger import judge_all
-    from stagewise.lab.report import draw
+    from stagewise.lab.report import draw_all
     from stagewise.lab.report import page as page_of
     from stagewise.lab.store.run import stored_runs
 
@@ -196,7 +213,7 @@ def page(name: str, preset: str, root: Path) -> str:
     return page_of(
         _papers_of(claims),
         judge_all(claims, preset, root, done),
-        {figure: draw(figure, preset, done) for figure in figures},
+        draw_all(figures, preset, done)[0],
         preset,
         done,
     )
@@ -214,15 +231,23 @@ def figure(
     of: str | None = None,
     runs: Path | str | None = None,
     progress: Progress = Progress(),
+    engine: str = "process",
+    workers: int | None = None,
+    address: str | None = None,
+    retry: bool = False,
 ) -> Path:
-    """Draw a figure, or that of a claim, as SVG, PNG or PDF; what it needs is run if it is not stored.
+    """Draw a figure, or that of a claim, as SVG, PNG or PDF; what it needs is run if it is not stored, by
+    `engine` and with `retry` as in `run`.
 
     The figure of a claim is the one that shares most runs with it; where none does, its measured values with
     their intervals. That of a sweep, by the name `stagewise sweep` gave it, is a line, a heat map or a family
     of lines of the quantity `of`."""
     from stagewise.lab.draw import pictures
+    from stagewise.lab.execute.engines import engine as named
+    from stagewise.lab.execute.run import run_all
 
     check_preset(preset)
+    by = named(engine, workers, address)
     out, root = Path(out), Path(runs) if runs else runs_root()
     pictures.check(out)
     prepare_for(out, progress.note)
@@ -230,7 +255,7 @@ def figure(
         chart = _swept(name, of, root, progress)
     else:
         require(of is None, "`of` chooses a quantity of a sweep; a figure has its own (leave --of)")
-        chart = _drawn(name, preset, root, progress)
+        chart = _drawn(name, preset, root, lambda needed: run_all(needed, root, progress, by, retry))
     pictures.save(chart, out)
     return out
 
@@ -258,10 +283,9 @@ def _swept(name: str, of: str | None, root: Path, progress: Progress):
     )
 
 
-def _drawn(name: str, preset: str, root: Path, progress: Progress):
+def _drawn(name: str, preset: str, root: Path, made: Callable[[list[Experiment]], Runs]):
     named = _named(name)
     chosen = _shown_by(named, preset) if isinstance(named, Claim) else named
-    from stagewise.lab.execute.compute import run_all
     from stagewise.lab.judge.ledger import experiments_for, experiments_of, judge_all, missing
     from stagewise.lab.report import draw
 
@@ -269,11 +293,11 @@ def _drawn(name: str, preset: str, root: Path, progress: Progress):
     require(not missing(needs), f"{name} takes more than preset {preset} has (set --preset standard)")
     make_folder(root)
     if chosen:
-        return draw(chosen, preset, run_all(experiments_of(needs), root, progress))
+        return draw(chosen, preset, made(experiments_of(needs)))
     assert isinstance(named, Claim)
     from stagewise.lab.draw.charts import measured
 
-    [entry] = judge_all([named], preset, root, run_all(experiments_for([named], preset), root, progress))
+    [entry] = judge_all([named], preset, root, made(experiments_for([named], preset)))
     drawn = measured(named.id, entry.verdict, entry.control)
     if drawn is None:
         raise Refused(
@@ -345,12 +369,11 @@ def sweep(
     run_by, most = engine_for(chosen, engine, workers, address, lanes)
     planned = sweeps.plan(chosen, root, progress, most)
     if retry:
-        planned.forgive()
-    before = set(planned.failed)
+        planned.jobs.forgive()
+    before = set(planned.jobs.failed)
     done = sweeps.run(planned, root, run_by, progress, fail_fast)
-    reason = next((reason for block, reason in done.failed.items() if block not in before), "").partition(
-        "\n"
-    )[0]
+    new = [reason for block, reason in done.jobs.failed.items() if block not in before]
+    reason = new[0].splitlines()[0] if new else ""
     require(not (fail_fast and reason), f"a job failed, and what was left is not run: {reason}")
     return sweeps.gather(done)
 
@@ -365,11 +388,12 @@ def check_sweep(chosen: Sweep, yes: bool) -> None:
 
 def engine_for(chosen: Sweep, name: str, workers: int | None, address: str | None, lanes: int | None):
     """The engine, and how many lanes a group may have: as many as are worth it in one process, and a fair
-    share for each of several."""
+    share for each of several. At preset quick that costs more compilation than it gains, unless several
+    are asked for."""
     from stagewise.lab.execute.engines import engine
 
     require(lanes is None or lanes >= 1, f"a group has at least one lane, not {lanes} (set --lanes)")
     found = engine(name, workers, address)
-    if lanes is None and name != "process":
+    if lanes is None and (name in ("pool", "ray") or (name == "auto" and chosen.preset != "quick")):
         lanes = max(1, -(-chosen.jobs * chosen.cells[0].lanes // found.workers))
     return found, lanes

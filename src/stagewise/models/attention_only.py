@@ -20,6 +20,7 @@ from jaxtyping import Array, Float, Int
 
 from stagewise.lazy import numpy_of
 from stagewise.models.blocks import embed
+from stagewise.precision import in_double
 
 AnyArray = Array | np.ndarray
 Kind = TypeVar("Kind", bound=AnyArray)  # jax's arrays or numpy's, as they were given
@@ -34,10 +35,12 @@ class AttentionOnly(eqx.Module):
     layers: tuple[Array | np.ndarray, ...]  # key-query matrices
     readouts: Float[Array | np.ndarray, "task blocks width symbol"]
 
+    @in_double
     def __call__(self, sigma: Int[AnyArray, "batch level symbol"]) -> Float[Array, "batch token task symbol"]:
         blocks, _ = stream(embed(sigma), self.layers)
         return read_out(blocks, self.readouts)
 
+    @in_double
     def attention(
         self, sigma: Int[AnyArray, "batch level symbol"]
     ) -> dict[str, Float[AnyArray, "batch query key"]]:

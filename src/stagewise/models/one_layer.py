@@ -9,6 +9,8 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Int
 
+from stagewise.precision import in_double
+
 
 class _OneLayer(eqx.Module):
     """What both forms share: every word looks at every word, and the outputs of all of them are added up."""
@@ -21,12 +23,14 @@ class _OneLayer(eqx.Module):
     def token_values(self, tokens: Int[Array, " length"]) -> Float[Array, " length"]:
         """G: what a word adds to the output where it is looked at."""
 
+    @in_double
     def __call__(self, tokens: Int[Array, " length"]) -> Float[Array, ""]:
         """F(X)."""
         return jnp.einsum(
             "kq,k->", jax.nn.softmax(self.token_scores(tokens), axis=0), self.token_values(tokens)
         )
 
+    @in_double
     def attention(self, tokens: Int[Array, " length"]) -> dict[str, Float[Array, "query key"]]:
         """Attention patterns by name; each row is a query and sums to one."""
         return {"head": jax.nn.softmax(self.token_scores(tokens), axis=0).T}

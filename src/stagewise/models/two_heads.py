@@ -9,6 +9,8 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, ArrayLike, Float
 
+from stagewise.precision import in_double
+
 
 def attend(scores: Float[Array, "... key query"]) -> Float[Array, "... key query"]:
     """Softmax over keys. Rows are keys and columns are queries, as the paper writes its scores."""
@@ -38,9 +40,11 @@ class _TwoHeads(eqx.Module):
     def token_scores(self, tokens: Float[Array, "length d"]) -> Float[Array, "2 key query"]:
         """Attention score of every pair of tokens in both heads."""
 
+    @in_double
     def __call__(self, tokens: Float[Array, "length d"]) -> Float[Array, ""]:
         return contrast(head_outputs(self.neurons @ tokens.T, self.token_scores(tokens)), self.bias)
 
+    @in_double
     def attention(self, tokens: Float[Array, "length d"]) -> dict[str, Float[Array, "query key"]]:
         """Attention patterns by name; each row is a query and sums to one."""
         positive, negative = jnp.swapaxes(attend(self.token_scores(tokens)), -1, -2)

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -19,7 +18,8 @@ import numpy as np
 from jax import lax
 from jaxtyping import Array, Bool, Int, Key
 
-from stagewise import threads
+from stagewise.threads import cores, on_each_core
+from stagewise.training.intermediate import largest
 from stagewise.training.program import DATA, EVALUATION, Program, Records, State, stream
 
 NEVER = -1
@@ -103,12 +103,23 @@ class TrainingLoop(Program):
         first, size = chunk * self.rule.records_per_chunk, self.rule.records_per_chunk
         return np.array([self.schedule[first - 1] if chunk else 0, *self.schedule[first : first + size]])
 
-    def advance(self, state: State, chunk: int) -> tuple[State, Records]:
+    def _gaps(self, chunk: int) -> np.ndarray:
+        """The steps between two records of a chunk, padded to the length that all chunks have."""
         gaps = np.diff(self._steps(chunk))
-        padded = np.concatenate([gaps, np.zeros(self.rule.records_per_chunk - len(gaps), int)])
+        return np.concatenate([gaps, np.zeros(self.rule.records_per_chunk - len(gaps), int)])
+
+    def advance(self, state: State, chunk: int) -> tuple[State, Records]:
         advance = _advance_one_by_one if self.rule.one_by_one else _advance
-        state, records = advance(self.rule, state, padded)
-        return state, {name: np.moveaxis(np.asarray(r), 0, 1)[:, : len(gaps)] for name, r in records.items()}
+        state, records = advance(self.rule, state, self._gaps(chunk))
+        count = len(self._steps(chunk)) - 1
+        return state, {name: np.moveaxis(np.asarray(r), 0, 1)[:, :count] for name, r in records.items()}
+
+    def takes(self, state: State, chunk: int) -> int:
+        if not self.rule.one_by_one:
+            return largest(_advance.trace(self.rule, state, self._gaps(chunk)).jaxpr)
+        lane = _begun(self.rule, next(_lanes(state)))
+        at_once = min(len(cores()), len(state["seed"]))
+        return at_once * largest(_advance_lane.trace(self.rule, lane, self._gaps(chunk)).jaxpr)
 
     def finished(self, state: State) -> bool:
         return self.rule.stops and bool(np.all((state["done_at"] != NEVER) | (state["diverged_at"] != NEVER)))
@@ -162,29 +173,25 @@ def _advance(rule: Rule, state: State, gaps: Int[Array, " record"]) -> tuple[Sta
     return lax.scan(record, state, gaps)
 
 
-_compiled: set[Rule] = set()
-
-
 def _advance_one_by_one(rule: Rule, state: State, gaps: np.ndarray) -> tuple[State, dict[str, np.ndarray]]:
-    """The same for lanes that follow one another, one on each of XLA's threads. `last` is what was recorded
+    """The same for lanes that follow one another, one on each core. `last` is what was recorded
     last: a lane that is done repeats it."""
 
     def advance(lane: State):
-        if "last" not in lane:
-            shapes = jax.eval_shape(rule.measure, lane["weights"], lane["constants"], jax.random.key(0))
-            lane["last"] = jax.tree.map(lambda leaf: np.zeros(leaf.shape, leaf.dtype), shapes)
-        return jax.tree.map(np.asarray, _advance_lane(rule, lane, gaps))
+        return jax.tree.map(np.asarray, _advance_lane(rule, _begun(rule, lane), gaps))
 
-    lanes, moved = _lanes(state), []
-    if rule not in _compiled:
-        moved.append(advance(next(lanes)))  # alone: it compiles for all
-        _compiled.add(rule)
-    with ThreadPoolExecutor(threads.count()) as pool:
-        moved += pool.map(advance, lanes)
-    states, records = zip(*moved)
+    states, records = zip(*on_each_core(rule, advance, _lanes(state)))
     return jax.tree.map(lambda *leaves: np.stack(leaves), *states), jax.tree.map(
         lambda *leaves: np.stack(leaves, 1), *records
     )
+
+
+def _begun(rule: Rule, lane: State) -> State:
+    """A lane with a place for what was recorded last."""
+    if "last" in lane:
+        return lane
+    shapes = jax.eval_shape(rule.measure, lane["weights"], lane["constants"], jax.random.key(0))
+    return lane | {"last": jax.tree.map(lambda leaf: np.zeros(leaf.shape, leaf.dtype), shapes)}
 
 
 def _lanes(state: State) -> Iterator[State]:

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from stagewise import threads
+from stagewise.threads import on_each_core
 from stagewise.training.program import Program, State
 
 
@@ -32,8 +31,7 @@ class Measurement(Program):
         return 1
 
     def advance(self, state: State, chunk: int):
-        with ThreadPoolExecutor(threads.count()) as pool:
-            found = list(pool.map(lambda seed: self.measure(self.settings, int(seed)), state["seed"]))
+        found = on_each_core(self, lambda seed: self.measure(self.settings, int(seed)), state["seed"])
         return state, {
             name: np.stack([np.asarray(one[name], float) for one in found])[:, None] for name in self.dims
         }

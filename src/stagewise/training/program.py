@@ -39,6 +39,10 @@ class Program(ABC):
     def advance(self, state: State, chunk: int) -> tuple[State, Records]:
         """Run one chunk. A pure function: the same state and chunk give the same bits."""
 
+    def takes(self, state: State, chunk: int) -> int:
+        """Bytes that a chunk takes at least beside its state, as far as that is known before it runs."""
+        return 0
+
     @abstractmethod
     def finished(self, state: State) -> bool:
         """Whether every lane is done before the last chunk."""

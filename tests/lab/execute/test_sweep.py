@@ -317,16 +317,16 @@ def test_a_plan_is_data_and_damage_to_it_loses_nothing(runs):
     chosen = sw.Sweep("mixture.joint", OVER, "quick", SMALL)
     runs.mkdir()
     planned = sweep.plan(chosen, runs, most_lanes=4)
-    assert [len(group) for group in planned.groups] == [2, 2]
+    assert [len(group) for group in planned.jobs.to_run] == [2, 2]
     sweep.keep(planned)
     # kept, whatever is asked for now
-    assert [len(group) for group in sweep.plan(chosen, runs, most_lanes=256).groups] == [2, 2]
+    assert [len(group) for group in sweep.plan(chosen, runs, most_lanes=256).jobs.to_run] == [2, 2]
     assert "pickle" not in planned.path.read_text() and sweep.read(planned.path) == chosen
     stored = json.loads(planned.path.read_text())
     stored["groups"] = [[name[:-1] + "x" for name in group] for group in stored["groups"]]
     planned.path.write_text(json.dumps(stored))
     # names that were changed: made again
-    assert [len(group) for group in sweep.plan(chosen, runs, most_lanes=256).groups] == [4]
+    assert [len(group) for group in sweep.plan(chosen, runs, most_lanes=256).jobs.to_run] == [4]
     planned.path.write_bytes(planned.path.read_bytes()[:50])
     done = sweep.run(sweep.plan(chosen, runs), runs, InProcess())
     assert not done.jobs.missing and sweep.read(planned.path) == chosen

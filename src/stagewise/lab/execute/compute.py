@@ -1,30 +1,24 @@
-"""Runs experiments: finds what is stored, groups what is missing into compiled programs, and goes on where it
-stopped."""
+"""Computes a group of blocks as one compiled program: goes on where it stopped, saves as it goes, and stores
+what was found."""
 
 from __future__ import annotations
 
 import os
 import time
-from collections.abc import Iterable, Sequence
-from pathlib import Path
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
 
 import jax
 import numpy as np
 
-from stagewise.errors import number, require
-from stagewise.lab.execute import interrupt
-from stagewise.lab.execute.jobs import Group, Jobs, held, jobs_of
+from stagewise.errors import number
+from stagewise.lab.execute import interrupt, memory
+from stagewise.lab.execute.jobs import Group, held
 from stagewise.lab.execute.progress import Progress
-from stagewise.lab.spec.experiment import Experiment
 from stagewise.lab.store.block import Block
-from stagewise.lab.store.named_arrays import NamedArrays
 from stagewise.lab.store.netcdf import encode
-from stagewise.lab.store.run import Runs, at_full_length, flatten, label, load_run, unflatten
+from stagewise.lab.store.run import at_full_length, flatten, label, unflatten
+from stagewise.precision import in_double
 from stagewise.training.program import Program
-
-if TYPE_CHECKING:
-    from stagewise.lab.execute.engines import Engine
 
 SECONDS_BETWEEN_CHECKPOINTS = number(
     "STAGEWISE_CHECKPOINT_SECONDS", os.environ.get("STAGEWISE_CHECKPOINT_SECONDS", "5")
@@ -33,57 +27,29 @@ SECONDS_BETWEEN_WORDS = 1.0
 SHARE_OF_TIME = 0.05  # that writing checkpoints may take, and words of progress
 
 
-def run_all(
-    experiments: Iterable[Experiment],
-    root: Path,
-    progress: Progress = Progress(),
-    elsewhere: Engine | None = None,
-) -> Runs:
-    """Run what is not stored yet, side by side where only numbers differ, here or by an engine, and load
-    everything."""
-    jobs, fresh = jobs_of(experiments, root, progress), {}
-    if elsewhere:
-        _run_elsewhere(jobs, root, progress, elsewhere)
-    else:
-        for group in jobs.groups:
-            fresh |= compute(group, progress)
-    return Runs({experiment: load_run(experiment, parts, fresh) for experiment, parts in jobs.blocks.items()})
-
-
-def _run_elsewhere(jobs: Jobs, root: Path, progress: Progress, engine: Engine) -> None:
-    """By an engine, all or nothing: what is judged must be there."""
-    if jobs.groups:
-        engine.run(jobs.groups, root, progress, fail_fast=True)
-    reasons = [
-        f"{block.folder} failed: {reason.splitlines()[0]}"
-        for block in jobs.missing
-        if (reason := block.failure)
-    ]
-    require(not reasons, f"{reasons[0] if reasons else ''}; the same command tries it again, and goes on")
-
-
-def compute(group: Group, progress: Progress) -> dict[Path, NamedArrays]:
-    """Run a group to its end, from where it was left, and store it; what was recorded, by folder. A block
-    that another process has finished meanwhile is left out."""
+@in_double
+def compute(group: Group, progress: Progress) -> None:
+    """Run a group to its end, from where it was left, and store it. A block that another process has finished
+    meanwhile is left out."""
     program = group[0].experiment.program()
     with held(group, lambda block: progress.note(f"{block.folder} is being run by another process; waiting")):
         group = [block for block in group if not block.finished]
         if not group:
-            return {}
+            return
         lanes = sum(block.last - block.first for block in group)
         names = dict.fromkeys(block.experiment.name for block in group)
         progress.begin(f"{', '.join(names)} ({lanes} seeds)", program.chunks)
         try:
-            return _compute_locked(program, group, progress)
+            _compute_locked(program, group, progress)
         finally:
             progress.end()
 
 
-def _compute_locked(program: Program, group: Group, progress: Progress) -> dict[Path, NamedArrays]:
+def _compute_locked(program: Program, group: Group, progress: Progress) -> None:
     if all(block.stored for block in group):  # and the process was killed before it could say so of all
         for block in group:
             block.finish()
-        return {}
+        return
     for block in group:
         block.prepare(like=group[0])
     state, kept, chunk, spent = _resume(program, group, progress)
@@ -94,6 +60,8 @@ def _compute_locked(program: Program, group: Group, progress: Progress) -> dict[
         Pace(SECONDS_BETWEEN_WORDS),
     )
     progress.resume(chunk)
+    if chunk < program.chunks:
+        memory.check(program.takes(state, chunk), "one step", "smaller sizes or fewer --seeds may do")
     try:
         while chunk < program.chunks and not program.finished(state):
             interrupt.check()
@@ -119,22 +87,16 @@ def _compute_locked(program: Program, group: Group, progress: Progress) -> dict[
         name: at_full_length(np.concatenate([part[name] for part in kept], 1), program.records)
         for name in kept[0]
     }
-    outcomes, final, labels, fresh = (
-        program.outcomes(state),
-        flatten(program.final(state)),
-        program.labels(),
-        {},
-    )
+    outcomes, final, labels = program.outcomes(state), flatten(program.final(state)), program.labels()
     for block, lane in zip(group, _lanes(lanes)):
         mine, ended, last = (
             {name: array[lane] for name, array in part.items()} for part in (records, outcomes, final)
         )
-        fresh[block.folder] = label(program, labels, mine, ended, block)
-        block.store(encode(fresh[block.folder]), last, seconds / len(group), company, lasting)
+        trajectory = encode(label(program, labels, mine, ended, block))
+        block.store(trajectory, last, seconds / len(group), company, lasting)
     # Not before all are stored: a kill in between must not leave a block to be run again in other company.
     for block in group:
         block.finish(lasting)
-    return fresh
 
 
 class Pace:
@@ -173,6 +135,7 @@ def _resume(program: Program, group: list[Block], progress: Progress):
         return state, [kept] if kept else [], chunk, sum(seconds)
     for block in group:
         block.begin_again()
+    memory.check_state(group)
     parts = [block.experiment.start(np.arange(block.first, block.last)) for block in group]
     return jax.tree.map(lambda *leaves: np.concatenate(leaves), *parts), [], 0, 0.0
 

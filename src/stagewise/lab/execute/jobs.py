@@ -38,6 +38,27 @@ class Jobs:
     def all(self) -> list[Block]:
         return list({block.folder: block for parts in self.blocks.values() for block in parts}.values())
 
+    @property
+    def failed(self) -> dict[Block, str]:
+        """What failed, and why."""
+        return {block: reason for block in self.missing if (reason := block.failure)}
+
+    def forgive(self) -> None:
+        """Let what failed be tried again."""
+        for block in self.failed:
+            block.forgive()
+
+    @property
+    def to_run(self) -> list[Group]:
+        """What is missing, without what failed."""
+        left = [[block for block in group if not block.failure] for group in self.groups]
+        return [group for group in left if group]
+
+    def left(self) -> Jobs:
+        """The same jobs some time later: what was missing is looked at again, and nothing else."""
+        still = [[block for block in group if not block.finished] for group in self.groups]
+        return Jobs(self.blocks, [group for group in still if group])
+
 
 def jobs_of(
     experiments: Iterable[Experiment],

@@ -5,6 +5,8 @@ from __future__ import annotations
 import sys
 import time
 
+SOON = 60.0  # seconds; what takes longer is told once it is known
+
 
 class Progress:
     """What long work tells of itself. This one shows nothing: the default from Python."""
@@ -24,6 +26,7 @@ class Lines(Progress):
     """One line when a run begins, one at most every ten seconds, one when it ends."""
 
     def begin(self, label, chunks):
+        self.told = False
         self.label, self.chunks, self.done, self.since, self.shown = (
             label,
             chunks,
@@ -31,13 +34,17 @@ class Lines(Progress):
             time.monotonic(),
             time.monotonic(),
         )
-        print(f"  {label}: {chunks} chunks", file=sys.stderr, flush=True)
+        print(f"  {label}: {chunks} chunks; compiling", file=sys.stderr, flush=True)
 
     def resume(self, chunks):
         self.done = chunks
 
     def advance(self, stage, steps, seconds):
         self.done += 1
+        left = (self.chunks - self.done) * seconds
+        if self.done > 1 and left > SOON and not self.told:
+            self.told = True
+            print(f"  {self.label}: about {duration(left)} to go", file=sys.stderr, flush=True)
         if time.monotonic() - self.shown > 10:
             self.shown = time.monotonic()
             rate = f", {steps / seconds:,.0f} steps/s" if steps else ""

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, is_dataclass
+from dataclasses import dataclass, is_dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -18,10 +18,10 @@ from stagewise.errors import Refused, nearest, require
 from stagewise.lab import catalogue
 from stagewise.lab.execute.jobs import Group, Jobs, jobs_of
 from stagewise.lab.execute.progress import Progress
+from stagewise.lab.execute.run import run_jobs
 from stagewise.lab.spec.experiment import Experiment, Plan, check_preset, choose
 from stagewise.lab.spec.settings import digest, flatten, typed
 from stagewise.lab.spec.study import Grid, Study
-from stagewise.lab.store.block import Block
 from stagewise.lab.store.files import Damaged, make_folder, read_json, write_json
 
 MANY = 1_000_000  # jobs that are not run unless one says so
@@ -170,21 +170,6 @@ class Planned:
     jobs: Jobs
     path: Path
 
-    @property
-    def failed(self) -> dict[Block, str]:
-        return {block: reason for block in self.jobs.missing if (reason := block.failure)}
-
-    def forgive(self) -> None:
-        """Let what failed be tried again."""
-        for block in self.failed:
-            block.forgive()
-
-    @property
-    def groups(self) -> list[Group]:
-        """What is to be run: what is missing, without what failed."""
-        left = [[block for block in group if not block.failure] for group in self.jobs.groups]
-        return [group for group in left if group]
-
 
 def plan(
     sweep: Sweep,
@@ -237,7 +222,7 @@ def estimate(planned: Planned) -> float:
     once compiled, and the rest taken to be like them."""
     per_unit: dict[Any, float] = {}
     total = 0.0
-    for group in planned.groups:
+    for group in planned.jobs.to_run:
         program = group[0].experiment.program()
         if program not in per_unit:
             per_unit[program] = (
@@ -290,8 +275,7 @@ def run(
 ) -> Planned:
     """Run what is missing, and say what is there afterwards."""
     keep(planned)
-    engine.run(planned.groups, root, progress, fail_fast)
-    return plan(planned.sweep, root, progress)
+    return replace(planned, jobs=run_jobs(planned.jobs, root, engine, progress, fail_fast))
 
 
 def gather(planned: Planned):

@@ -10,10 +10,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from stagewise.errors import Failed, one_line
 from stagewise.lab.judge.claims import Claim
-from stagewise.lab.judge.statistics import HOLDS, UNTESTED, Interval, Verdict
+from stagewise.lab.judge.statistics import BROKEN, HOLDS, UNTESTED, Interval, Verdict
 from stagewise.lab.spec.experiment import Experiment
 from stagewise.lab.spec.study import NOT_YET, Grid
+from stagewise.precision import in_double
 
 if TYPE_CHECKING:
     from stagewise.lab.store.run import Runs
@@ -29,13 +31,13 @@ class Entry:
     preset: str
     seconds: float
     runs: tuple[str, ...]
-    broken: str = ""  # the error that kept the claim from being judged, if any
+    trace: str = ""  # of the error that kept the claim from being judged, if any
 
     @property
     def defect(self) -> str:
         """What is wrong with the claim itself: it broke, or it also holds where it must not."""
-        if self.broken:
-            return self.broken
+        if self.verdict.outcome == BROKEN:
+            return self.verdict.why
         return "holds on its control" if self.control.outcome == HOLDS else ""
 
     def to_json(self) -> dict[str, Any]:
@@ -94,8 +96,9 @@ def experiments_for(claims: Iterable[Claim], preset: str) -> list[Experiment]:
     ]
 
 
+@in_double
 def judge_all(claims: Iterable[Claim], preset: str, root: Path, runs: Runs) -> list[Entry]:
-    """Judge each claim, and each on its control, from finished runs."""
+    """Judge each claim, and each on its control, from finished runs; one whose run failed is broken."""
     return [_judge(claim, preset, root, runs) for claim in claims]
 
 
@@ -105,19 +108,22 @@ def _judge(claim: Claim, preset: str, root: Path, runs: Runs) -> Entry:
     if missing(needs):
         verdict = Verdict(UNTESTED, {}, 0, f"it takes more than preset {preset} has: try --preset standard")
         return Entry(claim, verdict, verdict, preset, 0.0, ())
-    used = [runs[experiment] for experiment in experiments_of(needs)]
+    used = [runs[experiment] for experiment in experiments_of(needs) if experiment in runs]
     folders = tuple(dict.fromkeys(str(f.relative_to(root)) for run in used for f in run.folders))
     try:
         verdict = claim.judge(**{name: given(need, runs) for name, need in needs.items()})
         fooled = claim.judge(
             **{name: given(need, runs) for name, need in claim.needs_at(preset, control=True).items()}
         )
-        broken = ""
+        trace = ""
+    except Failed as error:
+        verdict, trace = Verdict(BROKEN, {}, 0, str(error)), error.trace
+        fooled = verdict
     except Exception as error:  # a defect of that claim, which must not take the others along
-        verdict = fooled = Verdict("untested", {}, 0, f"it broke: {type(error).__name__}: {error}")
-        broken = "".join(traceback.format_exception(error))
+        verdict = fooled = Verdict(BROKEN, {}, 0, f"its judge broke: {one_line(error)}")
+        trace = "".join(traceback.format_exception(error))
     seconds = sum({run.folders: run.seconds for run in used}.values()) + time.monotonic() - began
-    return Entry(claim, verdict, fooled, preset, seconds, folders, broken)
+    return Entry(claim, verdict, fooled, preset, seconds, folders, trace)
 
 
 def given(need: Any, runs: Runs) -> Any:

@@ -11,7 +11,8 @@ from typing import Any
 
 import numpy as np
 
-HOLDS, FAILS, INCONCLUSIVE, UNTESTED = "holds", "fails", "inconclusive", "untested"
+OUTCOMES = "holds", "fails", "inconclusive", "untested", "broken"
+HOLDS, FAILS, INCONCLUSIVE, UNTESTED, BROKEN = OUTCOMES  # broken: a run or a judge that raised, not a result
 LEAST_SEEDS = 6  # for a bootstrap interval
 
 

@@ -8,6 +8,7 @@ from functools import cache
 from pathlib import Path
 from string import Template
 
+from stagewise.errors import Failed, one_line
 from stagewise.lab.catalogue import Paper
 from stagewise.lab.draw.figures import Figure, Spec, styled
 from stagewise.lab.draw.pictures import save
@@ -19,6 +20,7 @@ from stagewise.lab.report.paper import part
 from stagewise.lab.store.files import make_folder
 from stagewise.lab.store.files import write as write_file
 from stagewise.lab.store.run import Runs
+from stagewise.precision import in_double
 
 HERE = Path(__file__).parent
 
@@ -26,13 +28,12 @@ HERE = Path(__file__).parent
 def write(
     papers: Sequence[Paper],
     entries: Sequence[Entry],
-    figures: Sequence[Figure],
+    charts: Mapping[Figure, Spec],
     preset: str,
     runs: Runs,
     target: Path,
 ) -> Path:
-    """Draw the figures (as PNG, SVG and in the page) and write `report.html` into `target`."""
-    charts = {figure: draw(figure, preset, runs) for figure in figures}
+    """Write the figures (as PNG and SVG) and `report.html` into `target`."""
     folder = make_folder(target / "figures")
     for figure, chart in charts.items():
         save(chart, folder / f"{figure.id}.svg", folder / f"{figure.id}.png")
@@ -40,6 +41,7 @@ def write(
     return target / "report.html"
 
 
+@in_double
 def page(
     papers: Sequence[Paper], entries: Sequence[Entry], charts: Mapping[Figure, Spec], preset: str, runs: Runs
 ) -> str:
@@ -66,9 +68,22 @@ def page(
     )
 
 
+@in_double
 def draw(figure: Figure, preset: str, runs: Runs) -> Spec:
     """The chart of a figure, from finished runs."""
     return styled(figure.draw(**{name: given(need, runs) for name, need in figure.needs_at(preset).items()}))
+
+
+def draw_all(figures: Sequence[Figure], preset: str, runs: Runs) -> tuple[dict[Figure, Spec], dict[str, str]]:
+    """The charts of figures, and of those that could not be drawn, by name, why."""
+    charts: dict[Figure, Spec] = {}
+    undrawn: dict[str, str] = {}
+    for figure in figures:
+        try:
+            charts[figure] = draw(figure, preset, runs)
+        except Exception as error:  # a run of it failed, or the figure itself is wrong: no other suffers
+            undrawn[figure.id] = str(error) if isinstance(error, Failed) else one_line(error)
+    return charts, undrawn
 
 
 @cache

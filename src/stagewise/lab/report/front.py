@@ -7,12 +7,12 @@ from collections.abc import Sequence
 from stagewise.lab.catalogue import Paper
 from stagewise.lab.execute.progress import duration
 from stagewise.lab.judge.ledger import Entry
+from stagewise.lab.judge.statistics import OUTCOMES
 from stagewise.lab.report.markup import definitions, text, verdict
 from stagewise.lab.spec.settings import by_path
 from stagewise.lab.store.provenance import environment
 from stagewise.lab.store.run import Runs
 
-OUTCOMES = ("holds", "fails", "inconclusive", "untested")
 LEGEND = (
     "In brackets: 95 % intervals over seeds; exact where nothing is random. A control is a case on which the "
     "claim must not hold. "

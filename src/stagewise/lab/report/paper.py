@@ -11,6 +11,7 @@ from stagewise.lab.catalogue import Paper
 from stagewise.lab.draw import dynamics, example
 from stagewise.lab.draw.figures import Figure, Spec, styled
 from stagewise.lab.judge.ledger import Entry, experiments_of, given, missing
+from stagewise.lab.judge.statistics import BROKEN, FAILS, HOLDS, INCONCLUSIVE
 from stagewise.lab.report.markup import chart, in_words, link, prose, text, verdict
 from stagewise.lab.store.run import Runs
 
@@ -37,15 +38,21 @@ def part(
 
 def _shown(shown: Any, drawn: Mapping[str, str], known: Mapping[str, Figure], preset: str, runs: Runs) -> str:
     if isinstance(shown, str):
-        return drawn.get(shown) or (
-            f'<p class="soft">The figure {text(shown)} ({text(known[shown].source)}) takes more than '
-            f"preset {text(preset)} has: <code>{_command(shown, 'standard')}</code></p>"
-        )
+        return drawn.get(shown) or _not_drawn(known[shown], preset)
     if isinstance(shown, dynamics.Dynamics):
         return scrubbed(shown, preset, runs)
     sampled = shown()
     picture = chart(styled(example.draw(sampled)), sampled.says)
     return f"<figure>{picture}<figcaption><p>{text(sampled.says)}</p></figcaption></figure>"
+
+
+def _not_drawn(figure: Figure, preset: str) -> str:
+    later = missing(figure.needs_at(preset))
+    why = f"takes more than preset {preset} has" if later else "was not drawn here"
+    return (
+        f'<p class="soft">The figure {text(figure.id)} ({text(figure.source)}) {text(why)}: '
+        f"<code>{_command(figure.id, 'standard' if later else preset)}</code></p>"
+    )
 
 
 def scrubbed(shown: dynamics.Dynamics, preset: str, runs: Runs) -> str:
@@ -86,7 +93,7 @@ def _figure(figure: Figure, drawn: Spec, preset: str) -> str:
 def _came_out(entries: Sequence[Entry]) -> str:
     """How many claims hold, and which do not."""
     lines = ""
-    for outcome in ("fails", "inconclusive"):
+    for outcome in (FAILS, INCONCLUSIVE, BROKEN):
         some = [entry for entry in entries if entry.verdict.outcome == outcome]
         told = "".join(
             f"<li>{link(entry.claim.id)} {text(entry.claim.statement)} <span "
@@ -100,7 +107,7 @@ def _came_out(entries: Sequence[Entry]) -> str:
         )
     held, tested = (
         sum(entry.verdict.outcome in outcomes for entry in entries)
-        for outcomes in (("holds",), ("holds", "fails", "inconclusive"))
+        for outcomes in ((HOLDS,), (HOLDS, FAILS, INCONCLUSIVE))
     )
     return (
         f"<h3>What came out</h3><p>Of {len(entries)} claims {tested} were tested here, and {held} "

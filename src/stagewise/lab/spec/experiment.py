@@ -96,14 +96,21 @@ class Plan:
     changes: Mapping[str, Any]
     by_preset: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
 
+    @cached_property
+    def _made(self) -> dict[str, Experiment]:
+        """By preset, what was asked for before."""
+        return {}
+
     def at(self, preset: str) -> Experiment:
         check_preset(preset)
-        changes = (
-            dict(self.experiment.presets.get(preset, {}))
-            | dict(self.changes)
-            | dict(self.by_preset.get(preset, {}))
-        )
-        return override(self.experiment(), changes)
+        if preset not in self._made:
+            changes = (
+                dict(self.experiment.presets.get(preset, {}))
+                | dict(self.changes)
+                | dict(self.by_preset.get(preset, {}))
+            )
+            self._made[preset] = override(self.experiment(), changes)
+        return self._made[preset]
 
     def but(self, **changes: Any) -> Plan:
         """The same plan with other settings on top, at every preset."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from itertools import product
 from typing import Any
 
@@ -24,13 +25,19 @@ class Study:
     over: Mapping[str, Sequence[Any]]
     at_preset: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
 
+    @cached_property
+    def _made(self) -> dict[str, Grid]:
+        """By preset, what was asked for before."""
+        return {}
+
     def at(self, preset: str) -> Grid:
         check_preset(preset)
-        changes = self.at_preset.get(preset, {})
-        axes = dict(self.over) | {path: values for path, values in changes.items() if path in self.over}
-        return Grid(
-            axes, self.base.but(**{path: v for path, v in changes.items() if path not in self.over}), preset
-        )
+        if preset not in self._made:
+            changes = self.at_preset.get(preset, {})
+            axes = dict(self.over) | {path: values for path, values in changes.items() if path in self.over}
+            base = self.base.but(**{path: v for path, v in changes.items() if path not in self.over})
+            self._made[preset] = Grid(axes, base, preset)
+        return self._made[preset]
 
     def __post_init__(self):
         require(
@@ -60,6 +67,10 @@ class Grid:
 
     def cells(self) -> list[tuple[tuple[Any, ...], Experiment]]:
         """(values along the axes, experiment) in row-major order."""
+        return self._cells
+
+    @cached_property
+    def _cells(self) -> list[tuple[tuple[Any, ...], Experiment]]:
         paths = list(self.over)
         return [
             (values, self.base.but(**dict(zip(paths, values))).at(self.preset))
@@ -89,6 +100,13 @@ class BeyondQuick:
 
     def but(self, **changes: Any) -> BeyondQuick:
         return BeyondQuick(self.need.but(**changes))
+
+
+def names(needs: Mapping[str, Any]) -> set[str]:
+    """The names of the experiments behind needs, without making any."""
+    found = [need.need if isinstance(need, BeyondQuick) else need for need in needs.values()]
+    found = [need.base if isinstance(need, Study) else need for need in found]
+    return {plan.name for plan in found if isinstance(plan, Plan)}
 
 
 def filled(needs: Mapping[str, Any], preset: str) -> dict[str, Any]:

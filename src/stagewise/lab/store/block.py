@@ -15,7 +15,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from stagewise.errors import Unwritable
+from stagewise.errors import Failed, Unwritable
 from stagewise.lab.spec.experiment import Experiment
 from stagewise.lab.store.files import (
     Damaged,
@@ -209,6 +209,12 @@ class Block:
             return str(read_json(self.folder / "failed.json")["reason"])
         except (Damaged, KeyError, TypeError):
             return "its reason cannot be read"
+
+    def error(self) -> Failed:
+        """The failure, as an error that says what to do."""
+        why, _, trace = (self.failure or "").partition("\n\n")
+        why = why.splitlines()[0] if why else "for no known reason"
+        return Failed(f"{self.name} failed: {why} (set --retry to try it again)", trace)
 
     def part(self) -> None:
         """Run alone from now on, also after an interruption: its group broke. What was saved in company goes,

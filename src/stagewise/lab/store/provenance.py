@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import ast
 import hashlib
-import os
 import platform
 import re
 import subprocess
@@ -22,6 +21,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, NamedTuple, TypeGuard
 
+from stagewise import threads
 from stagewise.lab.spec.experiment import Experiment
 
 SHOWN = ("stagewise", "jax", "jaxlib", "numpy", "scipy", "equinox", "optax", "diffrax", "optimistix")
@@ -115,8 +115,8 @@ def environment() -> dict[str, Any]:
         "python": platform.python_version(),
         "platform": platform.platform(),
         "processor": _processor(),
-        "cores": len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count(),
-        "threads": os.environ.get("PJRT_NPROC", "default"),
+        "cores": len(threads.cores()),
+        "threads": str(threads.of_xla()),
         "commit": _commit(),
     }
 

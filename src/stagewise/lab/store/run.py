@@ -11,12 +11,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import xarray as xr
 
-from stagewise.errors import Refused
+from stagewise.errors import Failed, Refused
 from stagewise.lab.spec.experiment import Experiment
 from stagewise.lab.store.block import Block
 from stagewise.lab.store.files import load_arrays
 from stagewise.lab.store.named_arrays import NamedArrays, Variables, one_after_another
 from stagewise.lab.store.runs import blocks
+from stagewise.precision import in_double
 
 if TYPE_CHECKING:
     from stagewise.training.program import Program, Records
@@ -36,6 +37,7 @@ class Run:
     def trajectory(self) -> xr.Dataset:
         return self.arrays.dataset
 
+    @in_double
     def model(self, seed: int = 0):
         """The trained model of one seed, ready to call."""
         for block in self.blocks:
@@ -55,29 +57,41 @@ class Run:
 
 
 class Runs(dict[Experiment, Run]):
-    """Finished runs by experiment, and the datasets that studies have gathered from them."""
+    """Finished runs by experiment, the datasets that studies have gathered from them, and, of experiments
+    that failed, the error that says why."""
 
-    def __init__(self, runs: Mapping[Experiment, Run]):
+    def __init__(self, runs: Mapping[Experiment, Run], failed: Mapping[Experiment, Failed] = {}):
         super().__init__(runs)
+        self.failed = dict(failed)
         self.gathered: dict[tuple[Experiment, ...], xr.Dataset] = {}
+
+    def __missing__(self, experiment: Experiment) -> Run:
+        raise self.failed.get(experiment) or KeyError(experiment)
 
 
 def stored_runs(experiments: Iterable[Experiment], root: Path) -> Runs:
-    """Runs that are all stored; only reads."""
-    return Runs(
-        {
-            experiment: load_run(experiment, blocks(experiment, root))
-            for experiment in dict.fromkeys(experiments)
-        }
-    )
+    """What is stored of some experiments, finished or failed; only reads."""
+    return load_runs({experiment: blocks(experiment, root) for experiment in dict.fromkeys(experiments)})
 
 
-def load_run(experiment: Experiment, parts: Sequence[Block], fresh: Mapping[Path, NamedArrays] = {}) -> Run:
-    """The run in these blocks; what was computed just now is not read back."""
+def load_runs(parts_of: Mapping[Experiment, Sequence[Block]]) -> Runs:
+    """The runs in these blocks, and why others could not be made."""
+    runs: dict[Experiment, Run] = {}
+    failed: dict[Experiment, Failed] = {}
+    for experiment, parts in parts_of.items():
+        needed = [part for part in parts if part.first < experiment.lanes]
+        broken = next((part for part in needed if part.failure), None)
+        if broken is None:
+            runs[experiment] = load_run(experiment, needed)
+        else:
+            failed[experiment] = broken.error()
+    return Runs(runs, failed)
+
+
+def load_run(experiment: Experiment, parts: Sequence[Block]) -> Run:
+    """The run in these blocks."""
     parts = [part for part in parts if part.first < experiment.lanes]
-    whole = one_after_another(
-        [fresh[part.folder] if part.folder in fresh else part.arrays() for part in parts]
-    )
+    whole = one_after_another([part.arrays() for part in parts])
     return Run(
         experiment,
         whole if whole.seeds == experiment.lanes else whole.at_seeds(np.arange(experiment.lanes)),

@@ -3,16 +3,15 @@ each of them."""
 
 from __future__ import annotations
 
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from math import log, sqrt
 from typing import Any
 
 import numpy as np
 
-from stagewise import threads
 from stagewise.papers.parity import lemmas
 from stagewise.papers.parity.theory import Coefficients, Network, Sequences, begin, embeddings
+from stagewise.threads import on_each_core
 from stagewise.training.program import EVALUATION, INITIAL, Program, generator
 
 WATCHED = 512  # of them, on which single neurons are followed
@@ -74,8 +73,7 @@ class ThreeSteps(Program):
         def lane(i: int):
             return self._lane({name: array[i] for name, array in state.items()}, chunk)
 
-        with ThreadPoolExecutor(threads.count()) as pool:
-            moved, found = zip(*pool.map(lane, range(len(state["seed"]))))
+        moved, found = zip(*on_each_core((self, chunk), lane, range(len(state["seed"]))))
         return (
             {name: np.stack([one[name] for one in moved]) for name in moved[0]},
             {name: np.stack([np.asarray(one[name], float) for one in found])[:, None] for name in DIMS},

@@ -2,7 +2,7 @@
 nothing but what failed.
 
 `process` computes in this process, one group after another; `pool` in several, on the cores of this machine;
-`ray` on a Ray cluster."""
+`ray` on a Ray cluster; `auto` in a pool where there are groups enough for it, else in this process."""
 
 from __future__ import annotations
 
@@ -11,12 +11,14 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Protocol
 
-from stagewise.errors import Refused, Unwritable, nearest, require
+from stagewise import threads
+from stagewise.errors import Refused, Unwritable, nearest, one_line, require
 from stagewise.lab.execute.jobs import Group
 from stagewise.lab.execute.progress import Progress
 from stagewise.lab.store.block import Block
 
-NAMES = ("process", "pool", "ray")
+NAMES = ("auto", "process", "pool", "ray")
+ENOUGH = 3  # groups that are worth a pool: its workers must begin, and compile what they share once each
 
 
 class Engine(Protocol):
@@ -35,6 +37,8 @@ def engine(name: str, workers: int | None = None, address: str | None = None) ->
     """An engine by its name."""
     require(workers is None or name == "pool", "workers are those of the pool (set --engine pool)")
     require(address is None or name == "ray", "an address is that of a Ray cluster (set --engine ray)")
+    if name == "auto":
+        return AsFits()
     if name == "pool":
         from stagewise.lab.execute.engines.pool import Pool
 
@@ -48,6 +52,18 @@ def engine(name: str, workers: int | None = None, address: str | None = None) ->
             f"unknown engine {name!r}{nearest(name, NAMES)}; there are {', '.join(NAMES)} (set --engine)"
         )
     return InProcess()
+
+
+class AsFits:
+    """A pool where there are groups enough to be worth it, else this process."""
+
+    @property
+    def workers(self) -> int:
+        return len(threads.cores())
+
+    def run(self, groups: Sequence[Group], root: Path, progress: Progress, fail_fast: bool) -> None:
+        pool = len(groups) >= ENOUGH and self.workers > 1
+        engine("pool" if pool else "process").run(groups, root, progress, fail_fast)
 
 
 class InProcess:
@@ -73,7 +89,7 @@ def attempt(group: Group, progress: Progress, fail_fast: bool = False) -> list[s
     except Unwritable:  # no fault of the job
         raise
     except OSError as error:
-        raise Refused(f"the sweep stops, and goes on with the same command: {error}") from error
+        raise Refused(f"it stops here, and goes on with the same command: {error}") from error
     except Exception as error:  # whatever a job does wrong is its result
         interrupt.check()  # a library may have made another exception of a request to stop
         if len(group) == 1:
@@ -95,8 +111,7 @@ def parted(group: Group) -> list[Group]:
 
 def _stored(block: Block, error: Exception, progress: Progress) -> str:
     """Store that a job failed; the first line of why."""
-    reason = f"{type(error).__name__}: {error}".strip()
-    block.fail(reason + "\n\n" + "".join(traceback.format_exception(error)))
-    first = reason.splitlines()[0]
+    first = one_line(error)
+    block.fail(first + "\n\n" + "".join(traceback.format_exception(error)))
     progress.note(f"{block.folder} failed: {first}")
     return f"{block.name}: {first}"

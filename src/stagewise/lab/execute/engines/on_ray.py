@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
+from stagewise import process
 from stagewise.errors import Refused, require
 from stagewise.lab.execute.engines import attempt, parted
 from stagewise.lab.execute.jobs import Group, held, read_group, to_json
@@ -64,12 +65,11 @@ class OnRay:
                 self.ray.shutdown()
 
     def _connect(self) -> None:
-        alone = {"PJRT_NPROC": "1", "OPENBLAS_NUM_THREADS": "1", "JAX_ENABLE_X64": "1"}
         try:
             self.ray.init(
                 address=self.address,
                 log_to_driver=False,
-                runtime_env={"env_vars": alone},
+                runtime_env={"env_vars": process.settings()},
                 configure_logging=False,
                 include_dashboard=False if not self.address else None,
             )
@@ -152,6 +152,7 @@ def _work(
     """On a node: compute a group in the runs folder, or, if the node does not see it, in a folder of its own,
     and send the files back."""
     shared = Path(root)
+    process.begin()
     try:
         if (shared / token).exists():
             return attempt(read_group(stored, shared), Progress(), fail_fast), "", {}

@@ -14,6 +14,7 @@ from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
 
+from stagewise import process, threads
 from stagewise.errors import Refused, require
 from stagewise.lab.execute.engines import attempt, parted
 from stagewise.lab.execute.jobs import Group, read_group, to_json
@@ -27,11 +28,7 @@ class Pool:
     the one that kills its worker is known."""
 
     def __init__(self, workers: int | None = None):
-        cores = (
-            sorted(os.sched_getaffinity(0))
-            if hasattr(os, "sched_getaffinity")
-            else list(range(os.cpu_count() or 1))
-        )
+        cores = threads.cores()
         require(
             workers is None or 1 <= workers <= 1024,
             f"a pool has between 1 and 1024 workers, not {workers} (set --workers)",
@@ -124,9 +121,9 @@ class Pool:
 
 def _end(pool: ProcessPoolExecutor) -> None:
     """Ask the workers to stop: what they have done is saved at their next chunk."""
-    for process in (pool._processes or {}).values():
-        if process.pid is not None:
-            os.kill(process.pid, signal.SIGTERM)
+    for worker in (pool._processes or {}).values():
+        if worker.pid is not None:
+            os.kill(worker.pid, signal.SIGTERM)
 
 
 @contextmanager
@@ -140,8 +137,9 @@ def _interrupts_held():
 
 
 def _begin(cores: Any, parent: int) -> None:
-    """A worker has one thread and one core, takes SIGTERM as a request to stop, and ends with its parent."""
-    os.environ["PJRT_NPROC"] = os.environ["OPENBLAS_NUM_THREADS"] = "1"
+    """A worker has one core, the threads of a process of ours, takes SIGTERM as a request to stop, and ends
+    with its parent."""
+    process.begin()
     if hasattr(os, "sched_setaffinity"):
         os.sched_setaffinity(0, {cores.get()})
     from stagewise.lab.execute import interrupt
