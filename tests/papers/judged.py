@@ -12,7 +12,7 @@ COMMITTED = {c["id"]: c["verdict"] for c in read_json(LEDGER)["claims"]}
 
 def check_claim(quick, id: str, outcomes: tuple[str, ...]) -> None:
     judged = next(e for e in quick.entries if e.claim.id == id)
-    assert not judged.defects, judged.defects
+    assert not judged.defect, judged.defect
     assert judged.verdict.outcome in outcomes, judged.verdict
     assert judged.control.outcome != "holds", judged.control
     sides = {judged.verdict.outcome, COMMITTED.get(id)}

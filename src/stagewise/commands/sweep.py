@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import sys
 import tomllib
 from pathlib import Path
 
@@ -71,9 +72,6 @@ def act(options, rest) -> int:
 
 
 def _print_plan(planned, options) -> None:
-    from stagewise.lab.execute import sweep
-    from stagewise.lab.execute.progress import duration
-
     blocks, missing, failed = planned.jobs.all, planned.jobs.missing, planned.jobs.failed
     over = " x ".join(f"{path} ({len(values)})" for path, values in planned.sweep.over.items())
     print(f"{planned.sweep.name}: {planned.sweep.experiment} over {over}, {planned.cells[0].lanes} seeds")
@@ -82,14 +80,22 @@ def _print_plan(planned, options) -> None:
         f"{len(missing) - len(failed)} in {len(planned.jobs.to_run)} groups"
     )
     if options.dry_run and planned.jobs.to_run:
-        try:
-            told = (
-                f"about {duration(sweep.estimate(planned))} of computing on one core after compilation, from "
-                f"timing up to {sweep.MOST_TIMED} programs"
-            )
-        except Exception as error:  # a job that breaks is a result of the sweep, not of its plan
-            told = f"no estimate of the time: the first job breaks ({type(error).__name__}: {error})"
-        print(f"{told}; the first group has {len(planned.jobs.to_run[0])} jobs")
+        print(f"{_how_long(planned.jobs.to_run)}; the first group has {len(planned.jobs.to_run[0])} jobs")
+
+
+def _how_long(groups) -> str:
+    from stagewise.errors import one_line
+    from stagewise.lab.execute.estimate import MOST_TIMED, estimate
+    from stagewise.lab.execute.progress import duration
+
+    try:
+        found = estimate(groups)
+    except Exception as error:  # a job that breaks is a result of the sweep, not of its plan
+        return f"no estimate of the time: the first job breaks ({one_line(error)})"
+    return (
+        f"about {duration(found.total)} on one core, {duration(found.beginning)} of it to begin and compile, "
+        f"from timing up to {MOST_TIMED} programs"
+    )
 
 
 def _print_result(done, options) -> int:
@@ -102,6 +108,8 @@ def _print_result(done, options) -> int:
     )
     for block, reason in failed.items():
         print(f"failed: {block.name}: {reason.splitlines()[0]} (--retry tries again)")
+        if options.debug:
+            print(block.error().trace, file=sys.stderr)
     if missing:
         print(f"missing: {len(missing)} jobs; the same command goes on")
     if len(done.jobs.missing) < len(done.jobs.all):

@@ -43,6 +43,12 @@ class Shape:
     def hidden(self) -> int:
         return self.inner or 4 * self.width
 
+    @property
+    def weights(self) -> int:
+        """How many numbers are trained, norms and biases aside."""
+        blocks = self.layers * (4 * self.width**2 + 2 * self.width * self.hidden)
+        return blocks + (self.vocabulary + self.positions) * self.width
+
 
 @dataclass(frozen=True)
 class Clauses:
@@ -75,3 +81,8 @@ class Clauses:
             f"decoder: {self.heads} heads do not divide a width of {self.width} (set --decoder.heads or "
             "--decoder.width)",
         )
+
+    @property
+    def weights(self) -> int:
+        """How many numbers are trained, tokens, heads and biases aside."""
+        return 12 * self.embedding * self.width + self.width**2 + 2 * self.width * self.inner

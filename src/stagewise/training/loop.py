@@ -117,7 +117,7 @@ class TrainingLoop(Program):
     def takes(self, state: State, chunk: int) -> int:
         if not self.rule.one_by_one:
             return largest(_advance.trace(self.rule, state, self._gaps(chunk)).jaxpr)
-        lane = _begun(self.rule, next(_lanes(state)))
+        lane = next(_lanes(_begun(self.rule, state)))
         at_once = min(len(cores()), len(state["seed"]))
         return at_once * largest(_advance_lane.trace(self.rule, lane, self._gaps(chunk)).jaxpr)
 
@@ -178,20 +178,21 @@ def _advance_one_by_one(rule: Rule, state: State, gaps: np.ndarray) -> tuple[Sta
     last: a lane that is done repeats it."""
 
     def advance(lane: State):
-        return jax.tree.map(np.asarray, _advance_lane(rule, _begun(rule, lane), gaps))
+        return jax.tree.map(np.asarray, _advance_lane(rule, lane, gaps))
 
-    states, records = zip(*on_each_core(rule, advance, _lanes(state)))
+    states, records = zip(*on_each_core(rule, advance, _lanes(_begun(rule, state))))
     return jax.tree.map(lambda *leaves: np.stack(leaves), *states), jax.tree.map(
         lambda *leaves: np.stack(leaves, 1), *records
     )
 
 
-def _begun(rule: Rule, lane: State) -> State:
-    """A lane with a place for what was recorded last."""
-    if "last" in lane:
-        return lane
+def _begun(rule: Rule, state: State) -> State:
+    """A state with a place in every lane for what was recorded last."""
+    if "last" in state:
+        return state
+    lane, lanes = next(_lanes(state)), len(state["seed"])
     shapes = jax.eval_shape(rule.measure, lane["weights"], lane["constants"], jax.random.key(0))
-    return lane | {"last": jax.tree.map(lambda leaf: np.zeros(leaf.shape, leaf.dtype), shapes)}
+    return state | {"last": jax.tree.map(lambda leaf: np.zeros((lanes, *leaf.shape), leaf.dtype), shapes)}
 
 
 def _lanes(state: State) -> Iterator[State]:

@@ -8,6 +8,7 @@ import xarray as xr
 
 import stagewise as sw
 from stagewise.commands.main import main
+from stagewise.lab.execute import estimate as estimates
 from stagewise.lab.execute import sweep
 from stagewise.lab.execute.engines import InProcess
 from stagewise.papers.mixture.experiments import JointTraining
@@ -156,20 +157,21 @@ def test_a_plan_is_shown_without_touching_what_is_there(runs, broken, capsys):
     assert "no estimate" in capsys.readouterr().out
 
 
-def test_estimates_grow_with_the_work(runs, monkeypatch):
-    def of(steps, seeds=2):
-        return sweep.estimate(
-            sweep.plan(
-                sw.Sweep("mixture.joint", {"width": (4, 8)}, "quick", {"steps": steps, "seeds": seeds}), runs
-            )
+def test_estimates_grow_with_the_work_and_count_compilation(runs, monkeypatch):
+    def of(steps, seeds=2, width=(4, 8)):
+        shared = {"steps": steps, "seeds": seeds}
+        return estimates.estimate(
+            sweep.plan(sw.Sweep("mixture.joint", {"width": width}, "quick", shared), runs).jobs.to_run
         )
 
-    assert 0 < of(2000) < 600  # timed
-    monkeypatch.setattr(sweep, "_seconds_a_unit", lambda program, group: 1e-3)
+    found = of(2000, seeds=3)  # timed: no other test has compiled it for six lanes
+    assert found.beginning > 10 * found.computing > 0 and found.total < 600
+    monkeypatch.setattr(estimates, "_timed", lambda program, group: estimates.Timed(5.0, 1e-3))
+    assert of(2000).beginning == of(200_000).beginning == 5.0
     assert (
-        of(2000) == pytest.approx(1e-3 * 2 * 2 * 2000)
-        and of(200_000) == pytest.approx(100 * of(2000))
-        and of(2000, 6) == pytest.approx(3 * of(2000))
+        of(2000).computing == pytest.approx(1e-3 * 2 * 2 * 2000)
+        and of(200_000).computing == pytest.approx(100 * of(2000).computing)
+        and of(2000, 6).computing == pytest.approx(3 * of(2000).computing)
     )
 
 

@@ -18,7 +18,7 @@ from stagewise.lab.store.block import Block
 from stagewise.lab.store.netcdf import encode
 from stagewise.lab.store.run import at_full_length, flatten, label, unflatten
 from stagewise.precision import in_double
-from stagewise.training.program import Program
+from stagewise.training.program import Program, State
 
 SECONDS_BETWEEN_CHECKPOINTS = number(
     "STAGEWISE_CHECKPOINT_SECONDS", os.environ.get("STAGEWISE_CHECKPOINT_SECONDS", "5")
@@ -136,8 +136,13 @@ def _resume(program: Program, group: list[Block], progress: Progress):
     for block in group:
         block.begin_again()
     memory.check_state(group)
+    return started(group), [], 0, 0.0
+
+
+def started(group: Group) -> State:
+    """The state of all lanes of a group at its start."""
     parts = [block.experiment.start(np.arange(block.first, block.last)) for block in group]
-    return jax.tree.map(lambda *leaves: np.concatenate(leaves), *parts), [], 0, 0.0
+    return jax.tree.map(lambda *leaves: np.concatenate(leaves), *parts)
 
 
 def _checkpoint(group, lanes, state, kept, chunk, seconds) -> None:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -10,20 +11,45 @@ import jax
 import numpy as np
 
 from stagewise.errors import Refused
+from stagewise.precision import in_double
 
 if TYPE_CHECKING:
     from stagewise.lab.execute.jobs import Group
+    from stagewise.lab.spec.experiment import Experiment
 
+BYTES_A_WEIGHT = 12  # a network's weight and the two averages that Adam keeps of its gradient
 FEW = 16  # lanes that are begun without a word: one is begun first to see what more would take
 _LIMITS = Path("/sys/fs/cgroup/memory.max"), Path("/sys/fs/cgroup/memory.current")
 
 
+@in_double
 def check_state(group: Group) -> None:
-    """Refuse a group whose state, of all lanes at once, does not fit."""
-    lanes = sum(block.last - block.first for block in group)
+    """Refuse a group whose state, of all lanes at once, does not fit. A chunk has two: it begins with one and
+    ends with another."""
+    lanes, experiment = sum(block.last - block.first for block in group), group[0].experiment
+    what, fix = f"the state of {lanes} seeds side by side", "a smaller model or fewer --seeds may do"
+    check(2 * lanes * experiment.trained_numbers * BYTES_A_WEIGHT, what, fix)
     if lanes > FEW:
-        first = group[0].experiment.start(np.arange(group[0].first, group[0].first + 1))
-        check(lanes * size(first), f"the state of {lanes} seeds", "fewer --seeds or a smaller model may do")
+        check(2 * lanes * _lane(experiment), what, fix)
+
+
+def check_many(groups: Sequence[Group]) -> None:
+    """Refuse an experiment of so many seeds that they are several groups, before the first is begun."""
+    count = Counter(block.experiment for group in groups for block in group)
+    for group in groups:
+        if count[group[0].experiment] > 1:
+            check_state(group)
+
+
+_lanes: dict[tuple[str, str], int] = {}
+
+
+def _lane(experiment: Experiment) -> int:
+    """The bytes of one lane's state."""
+    which = experiment.name, experiment.digest
+    if which not in _lanes:
+        _lanes[which] = size(experiment.start(np.arange(1)))
+    return _lanes[which]
 
 
 def check(needed: int, what: str, fix: str) -> None:

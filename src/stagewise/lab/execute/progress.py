@@ -6,6 +6,7 @@ import sys
 import time
 
 SOON = 60.0  # seconds; what takes longer is told once it is known
+SURE = 1.0  # seconds of work, from which that is known
 
 
 class Progress:
@@ -17,48 +18,60 @@ class Progress:
 
     def advance(self, stage: str, steps: int, seconds: float) -> None: ...
 
+    def partly(self, chunks: float) -> None:
+        """Beside what is done, this much of other chunks is."""
+
     def end(self) -> None: ...
 
     def note(self, text: str) -> None: ...
 
 
 class Lines(Progress):
-    """One line when a run begins, one at most every ten seconds, one when it ends."""
+    """One line when a run begins, one when it is known that it takes long, one at most every ten seconds, one
+    when it ends."""
 
     def begin(self, label, chunks):
+        self.label, self.chunks, self.done = label, chunks, 0
+        self.since = self.shown = time.monotonic()
+        self.compiled: tuple[float, float] | None = None  # when, and how far it was
         self.told = False
-        self.label, self.chunks, self.done, self.since, self.shown = (
-            label,
-            chunks,
-            0,
-            time.monotonic(),
-            time.monotonic(),
-        )
-        print(f"  {label}: {chunks} chunks; compiling", file=sys.stderr, flush=True)
+        _say(f"{label}: {chunks} chunks; compiling")
 
     def resume(self, chunks):
         self.done = chunks
 
     def advance(self, stage, steps, seconds):
         self.done += 1
-        left = (self.chunks - self.done) * seconds
-        if self.done > 1 and left > SOON and not self.told:
-            self.told = True
-            print(f"  {self.label}: about {duration(left)} to go", file=sys.stderr, flush=True)
+        self._far(self.done)
         if time.monotonic() - self.shown > 10:
             self.shown = time.monotonic()
             rate = f", {steps / seconds:,.0f} steps/s" if steps else ""
-            print(f"  {self.label}: {stage}, {self.done}/{self.chunks}{rate}", file=sys.stderr, flush=True)
+            _say(f"{self.label}: {stage}, {self.done}/{self.chunks}{rate}")
+
+    def partly(self, chunks):
+        self._far(self.done + chunks)
+
+    def _far(self, far: float) -> None:
+        """Tell once how long the rest will take, if that is long."""
+        now = time.monotonic()
+        if far > 0 and self.compiled is None:
+            self.compiled = now, far
+        if self.told or self.compiled is None or far <= self.compiled[1]:
+            return
+        left = (self.chunks - far) * (now - self.compiled[0]) / (far - self.compiled[1])
+        if left > SOON and now - self.compiled[0] > SURE:
+            self.told = True
+            _say(f"{self.label}: about {duration(left)} to go")
 
     def end(self):
-        print(
-            f"  {self.label}: {self.done}/{self.chunks} chunks, {time.monotonic() - self.since:.1f} s",
-            file=sys.stderr,
-            flush=True,
-        )
+        _say(f"{self.label}: {self.done}/{self.chunks} chunks, {time.monotonic() - self.since:.1f} s")
 
     def note(self, text):
-        print(f"  {text}", file=sys.stderr, flush=True)
+        _say(text)
+
+
+def _say(text: str) -> None:
+    print(f"  {text}", file=sys.stderr, flush=True)
 
 
 class Bars(Progress):
@@ -81,14 +94,20 @@ class Bars(Progress):
 
     def begin(self, label, chunks):
         self.bars.start()
+        self.done = 0
         self.task = self.bars.add_task(label, total=chunks, stage="compiling", rate="")
 
     def resume(self, chunks):
+        self.done = chunks
         self.bars.update(self.task, completed=chunks)
 
     def advance(self, stage, steps, seconds):
         rate = f"{steps / seconds:,.0f} steps/s" if steps else ""
-        self.bars.update(self.task, advance=1, stage=stage, rate=rate)
+        self.done += 1
+        self.bars.update(self.task, completed=self.done, stage=stage, rate=rate)
+
+    def partly(self, chunks):
+        self.bars.update(self.task, completed=self.done + chunks)
 
     def end(self):
         self.bars.stop()

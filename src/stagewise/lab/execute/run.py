@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from pathlib import Path
 
+from stagewise.lab.execute import memory
 from stagewise.lab.execute.engines import Engine, InProcess
 from stagewise.lab.execute.jobs import Jobs, jobs_of
 from stagewise.lab.execute.progress import Progress
@@ -36,5 +37,6 @@ def run_jobs(
     for block, reason in jobs.failed.items():
         progress.note(f"{block.folder} failed before: {reason.splitlines()[0]} (set --retry to try it again)")
     if groups := jobs.to_run:
+        memory.check_many(groups)
         engine.run(groups, root, progress, fail_fast)
     return jobs.left()

@@ -7,7 +7,6 @@ same groups."""
 
 from __future__ import annotations
 
-import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, is_dataclass, replace
 from functools import cached_property
@@ -16,7 +15,7 @@ from typing import Any
 
 from stagewise.errors import Refused, nearest, require
 from stagewise.lab import catalogue
-from stagewise.lab.execute.jobs import Group, Jobs, jobs_of
+from stagewise.lab.execute.jobs import Jobs, jobs_of
 from stagewise.lab.execute.progress import Progress
 from stagewise.lab.execute.run import run_jobs
 from stagewise.lab.spec.experiment import Experiment, Plan, check_preset, choose
@@ -25,7 +24,6 @@ from stagewise.lab.spec.study import Grid, Study
 from stagewise.lab.store.files import Damaged, make_folder, read_json, write_json
 
 MANY = 1_000_000  # jobs that are not run unless one says so
-MOST_TIMED = 3  # programs, for an estimate
 FORMAT = 1
 
 
@@ -215,59 +213,6 @@ def read(path: Path) -> Sweep:
         return Sweep.from_spec(read_json(path))
     except (Damaged, KeyError, TypeError, AttributeError) as error:
         raise Refused(f"{path} is not the plan of a sweep: {error}") from error
-
-
-def estimate(planned: Planned) -> float:
-    """Seconds that the missing groups would take one after another: of a few programs a short chunk is timed,
-    once compiled, and the rest taken to be like them."""
-    per_unit: dict[Any, float] = {}
-    total = 0.0
-    for group in planned.jobs.to_run:
-        program = group[0].experiment.program()
-        if program not in per_unit:
-            per_unit[program] = (
-                _seconds_a_unit(program, group)
-                if len(per_unit) < MOST_TIMED
-                else sum(per_unit.values()) / len(per_unit)
-            )
-        done = max(set.intersection(*(block.saved_chunks() or {0} for block in group)), default=0)
-        lanes = sum(block.last - block.first for block in group)
-        total += (
-            per_unit[program] * lanes * sum(_units(program, chunk) for chunk in range(done, program.chunks))
-        )
-    return total
-
-
-def _units(program, chunk: int) -> int:
-    """The work of a chunk: its steps, or one if it has none to count."""
-    return (
-        program.describe(chunk)[1] if any(program.describe(each)[1] for each in range(program.chunks)) else 1
-    )
-
-
-def _seconds_a_unit(program, group: Group) -> float:
-    """A seed's seconds a step, from the shortest chunk that has steps; where nothing is counted in steps, one
-    seed's seconds."""
-    import jax
-    import numpy as np
-
-    working = [chunk for chunk in range(program.chunks) if _units(program, chunk)]
-    chunk = min(working, key=lambda chunk: _units(program, chunk), default=0)
-    blocks = group if program.describe(chunk)[1] else group[:1]
-    parts = [
-        block.experiment.start(
-            np.arange(block.first, block.last if program.describe(chunk)[1] else block.first + 1)
-        )
-        for block in blocks
-    ]
-    state = jax.tree.map(lambda *leaves: np.concatenate(leaves), *parts)
-    took = []
-    # The first compiles; the least is least disturbed by others.
-    for _ in range(4 if program.describe(chunk)[1] else 1):
-        began = time.perf_counter()
-        jax.block_until_ready(program.advance(state, chunk))
-        took.append(time.perf_counter() - began)
-    return min(took) / max(1, _units(program, chunk)) / sum(len(np.asarray(part["seed"])) for part in parts)
 
 
 def run(

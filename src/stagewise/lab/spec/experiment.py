@@ -55,6 +55,11 @@ class Experiment:
         """How many seeds are really run."""
         return 1 if self.deterministic else self.seeds
 
+    @property
+    def trained_numbers(self) -> int:
+        """How many numbers of a network one lane trains, as far as the settings tell before any is drawn."""
+        return 0
+
     def program(self) -> Program:
         """What is computed. Experiments whose programs are equal run side by side as one."""
         raise NotImplementedError

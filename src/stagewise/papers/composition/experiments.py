@@ -202,6 +202,10 @@ class EncoderTraining(Experiment):
             self.encoder, vocabulary=self.task.symbols + len(self.asked_hops), positions=self.task.tokens + 1
         )
 
+    @property
+    def trained_numbers(self) -> int:
+        return self.shape.weights
+
     def program(self):
         from stagewise.papers.composition.encoder_steps import EncoderSteps as Rule
         from stagewise.training.loop import TrainingLoop

@@ -3,6 +3,7 @@ stream."""
 
 from __future__ import annotations
 
+import math
 from functools import partial
 
 import jax
@@ -44,8 +45,7 @@ def weights(settings, seeds: np.ndarray, neuron_scale: float = 0.0) -> dict[str,
 
 
 # One compilation serves every width and every number of seeds: rows of keys and queries are drawn a few at a
-# time, and
-# seeds are taken by the handful, the last one filled up.
+# time, and seeds are taken by the handful, the last one filled up.
 ROWS, HANDFUL, NEURONS = 16, 8, 2**31 - 1
 
 
@@ -53,11 +53,16 @@ def _handfuls(seeds: np.ndarray) -> np.ndarray:
     return np.pad(seeds, (0, -len(seeds) % HANDFUL), mode="edge").reshape(-1, HANDFUL)
 
 
+def _normal(key: Key[Array, ""], *shape: int) -> Float[Array, "..."]:
+    """Normal numbers, drawn in one row: the same bits, and a fifth of the time to compile."""
+    return jax.random.normal(key, (math.prod(shape),), float).reshape(shape)
+
+
 def _rows(
     key: Key[Array, ""], part: Int[Array, ""], signals: int, width: Int[Array, ""]
 ) -> Float[Array, "2 rows {2*signals}"]:
     """Some rows of [W_K, W_Q] of both heads, at scale 1/sqrt(m); rows beyond the width are zero."""
-    drawn = jax.random.normal(jax.random.fold_in(key, part), (2, ROWS, 2 * signals), float)
+    drawn = _normal(jax.random.fold_in(key, part), 2, ROWS, 2 * signals)
     there = part * ROWS + jnp.arange(ROWS) < width
     return drawn * there[:, None] / jnp.sqrt(width)
 
@@ -73,16 +78,16 @@ def _draw(signals: int, width: Int[Array, ""], seeds: Int[ArrayLike, " seed"]):
             rows = _rows(key, part, signals, width)
             return total + jnp.swapaxes(rows, -1, -2) @ rows
 
-        neurons = jax.random.normal(jax.random.fold_in(key, NEURONS), (2, signals), float)
+        neurons = _normal(jax.random.fold_in(key, NEURONS), 2, signals)
         return neurons, jax.lax.fori_loop(0, -(-width // ROWS), add, jnp.zeros((2, 2 * signals, 2 * signals)))
 
     return jax.vmap(draw)(seeds)
 
 
+@partial(jax.jit, static_argnums=(0, 1))
 def _unit_weights(
     signals: int, width: int, seed: Int[ArrayLike, ""]
-) -> Float[np.ndarray, "2 {width} {2*signals}"]:
-    key, parts = stream(seed, INITIAL), range(-(-width // ROWS))
-    return np.concatenate([_rows(key, jnp.asarray(part), signals, jnp.asarray(width)) for part in parts], 1)[
-        :, :width
-    ]
+) -> Float[Array, "2 {width} {4*signals}"]:
+    key, parts = stream(seed, INITIAL), jnp.arange(-(-width // ROWS))
+    rows = jax.vmap(lambda part: _rows(key, part, signals, jnp.asarray(width)), out_axes=1)(parts)
+    return rows.reshape(2, -1, rows.shape[-1])[:, :width]

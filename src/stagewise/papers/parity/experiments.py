@@ -88,12 +88,6 @@ class GPTTraining(Experiment):
             self.gpt.vocabulary == 2,
             f"{self.name}: there are two kinds of tokens, not {self.gpt.vocabulary} (set --gpt.vocabulary)",
         )
-        weights = 12 * self.gpt.layers * self.gpt.width**2
-        require(
-            weights <= 10**9,
-            f"{self.name}: a GPT of {weights:.2g} weights is more than the 10^9 that fit here (set "
-            "--gpt.layers or --gpt.width)",
-        )
         require(
             self.samples >= self.batch,
             f"{self.name}: a budget of {self.samples} samples is smaller than one batch of {self.batch} (set "
@@ -111,6 +105,10 @@ class GPTTraining(Experiment):
                 f"{self.name}: {self.task.bits} bits have {there} inputs, too few for {wanted} (set "
                 "--validation, --training_set or --task.bits)",
             )
+
+    @property
+    def trained_numbers(self) -> int:
+        return self.shape.weights
 
     @property
     def room(self) -> int:

@@ -16,6 +16,7 @@ from stagewise.errors import Refused, Unwritable, nearest, one_line, require
 from stagewise.lab.execute.jobs import Group
 from stagewise.lab.execute.progress import Progress
 from stagewise.lab.store.block import Block
+from stagewise.lab.store.files import Damaged, read_json
 
 NAMES = ("auto", "process", "pool", "ray")
 ENOUGH = 3  # groups that are worth a pool: its workers must begin, and compile what they share once each
@@ -107,6 +108,15 @@ def parted(group: Group) -> list[Group]:
     for block in group:
         block.part()
     return [[block] for block in group if not block.finished]
+
+
+def how_far(group: Group) -> float:
+    """What share of a group's chunks another process has done."""
+    try:
+        told = read_json(group[0].folder / "progress.json")
+        return min(1.0, told["chunk"] / told["chunks"])
+    except (Damaged, KeyError, TypeError, ZeroDivisionError):
+        return 0.0  # nothing is told yet, or no longer
 
 
 def _stored(block: Block, error: Exception, progress: Progress) -> str:

@@ -113,7 +113,7 @@ class OnRay:
                             _store(files, root)
                     for line in failed:
                         progress.note(f"failed: {line}")
-                    progress.advance("sweeping", 0, 1.0)
+                    progress.advance("running", 0, 1.0)
                     if failed and fail_fast:
                         return
         finally:

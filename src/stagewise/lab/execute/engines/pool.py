@@ -6,7 +6,8 @@ import os
 import signal
 import threading
 import time
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
@@ -16,16 +17,17 @@ from typing import Any
 
 from stagewise import process, threads
 from stagewise.errors import Refused, require
-from stagewise.lab.execute.engines import attempt, parted
+from stagewise.lab.execute.engines import attempt, how_far, parted
 from stagewise.lab.execute.jobs import Group, read_group, to_json
 from stagewise.lab.execute.progress import Progress
 
+LOOK_EVERY = 1.0  # seconds, at how far the workers are
 TRIES = 3  # that a group has if its worker dies
 
 
 class Pool:
-    """Workers are spawned, never forked. If one dies, the groups that had begun are tried one by one, so that
-    the one that kills its worker is known."""
+    """Workers are spawned, never forked. A group whose worker dies is tried again by a new one; if that dies
+    as well, each of its blocks alone, so that only the one that kills its worker fails."""
 
     def __init__(self, workers: int | None = None):
         cores = threads.cores()
@@ -40,90 +42,138 @@ class Pool:
         return len(self.cores)
 
     def run(self, groups: Sequence[Group], root: Path, progress: Progress, fail_fast: bool) -> None:
-        left, idle = list(groups), 0
-        progress.begin(f"{len(groups)} groups of jobs on {len(self.cores)} workers", len(groups))
+        left, died = Left(groups), Counter()
+        workers = [Worker(core, root, fail_fast) for core in self.cores[: len(groups)]]
+        progress.begin(f"{len(groups)} groups of jobs on {len(workers)} workers", len(groups))
         try:
-            while left:
-                before = len(left)
-                if self._round(left, self.cores, root, progress, fail_fast):
-                    return
-                suspects = [
-                    group
-                    for group in left
-                    if any(block.folder.exists() and not block.finished for block in group)
-                ]
-                for group in suspects:
-                    left.remove(group)
-                    if self._alone(group, root, progress, fail_fast):
-                        return
-                idle = idle + 1 if len(left) == before else 0
-                require(
-                    idle < TRIES,
-                    "the workers of the pool die before they begin (a script that calls sweep needs `if "
-                    "__name__ == '__main__':` around it)",
-                )
-        finally:
-            progress.end()
-
-    def _alone(self, group: Group, root: Path, progress: Progress, fail_fast: bool) -> bool:
-        """A group that may have killed its worker, by itself, until it is done or has died too often; then
-        each of its blocks alone, to find the one that does. Whether all should end."""
-        one = [group]
-        for _ in range(TRIES):
-            if self._round(one, self.cores[:1], root, progress, fail_fast):
-                return True
-            if not one:
-                return False
-        if len(group) > 1:
-            return any(self._alone(part, root, progress, fail_fast) for part in parted(group))
-        group[0].fail(f"its worker died {TRIES} times (out of memory?)")
-        progress.note(f"{group[0].folder} failed: its worker died {TRIES} times")
-        return fail_fast
-
-    def _round(
-        self, left: list[Group], cores: Sequence[int], root: Path, progress: Progress, fail_fast: bool
-    ) -> bool:
-        """One pool, until all is done or a worker dies and takes the pool with it; what is done is taken from
-        `left`. Whether all should end, for a failure."""
-        context = get_context("spawn")
-        free = context.SimpleQueue()
-        for core in cores:
-            free.put(core)
-        pool = ProcessPoolExecutor(min(len(cores), len(left)), context, _begin, (free, os.getpid()))
-        try:
-            with _interrupts_held():  # workers inherit that, and end when they are told to
-                waiting: dict[Future, Group] = {
-                    pool.submit(_work, to_json(group), str(root), fail_fast): group for group in left
-                }
-            while waiting:
-                began = time.monotonic()
-                ended, _ = wait(waiting, return_when=FIRST_COMPLETED)
-                for future in ended:
-                    failed, refused = future.result()
-                    left.remove(waiting.pop(future))
+            while left or any(worker.busy for worker in workers):
+                for worker in workers:
+                    if left and not worker.busy:
+                        others = [other.group for other in workers if other.busy]
+                        worker.begin(left.next_after(worker.group, others))
+                for worker in _ended(workers, progress):
+                    try:
+                        failed, refused = worker.result()
+                    except BrokenProcessPool:
+                        failed, refused = _died(worker, died, left, progress), ""
                     if refused:
                         raise Refused(refused)
                     for line in failed:
                         progress.note(f"failed: {line}")
-                    progress.advance("sweeping", 0, time.monotonic() - began)
                     if failed and fail_fast:
-                        _end(pool)
-                        return True
-        except BrokenProcessPool:
-            progress.note("a worker died; what it had begun goes on from its last checkpoint")
-        except BaseException:
-            _end(pool)
-            raise
+                        return
         finally:
-            pool.shutdown(cancel_futures=True)
-        return False
+            for worker in workers:
+                worker.end()
+            progress.end()
 
 
-def _end(pool: ProcessPoolExecutor) -> None:
-    """Ask the workers to stop: what they have done is saved at their next chunk."""
-    for worker in (pool._processes or {}).values():
-        if worker.pid is not None:
-            os.kill(worker.pid, signal.SIGTERM)
+class Left:
+    """The groups that no worker has begun, by experiment. A worker stays with an experiment while there is
+    more of it, since what its groups share is then compiled once."""
+
+    def __init__(self, groups: Sequence[Group]):
+        self.by_name: dict[str, list[Group]] = {}
+        for group in groups:
+            self.by_name.setdefault(_name(group), []).append(group)
+
+    def __bool__(self) -> bool:
+        return any(self.by_name.values())
+
+    def again(self, group: Group) -> None:
+        """Put a group back, before all others."""
+        self.by_name = {_name(group): [group, *self.by_name.pop(_name(group), [])]} | self.by_name
+
+    def next_after(self, last: Group, others: Sequence[Group]) -> Group:
+        """More of the experiment that a worker did last, else of one that no other worker is at, else of the
+        one that has most left."""
+        there = {name: groups for name, groups in self.by_name.items() if groups}
+        if last and _name(last) in there:
+            return there[_name(last)].pop(0)
+        taken = {_name(group) for group in others}
+        free = [name for name in there if name not in taken] or list(there)
+        return there[max(free, key=lambda name: len(there[name]))].pop(0)
+
+
+def _name(group: Group) -> str:
+    return group[0].experiment.name
+
+
+class Worker:
+    """A process on a core, and the group that it computes. It is begun when there is something to do, and
+    again after it died."""
+
+    def __init__(self, core: int, root: Path, fail_fast: bool):
+        self.core, self.root, self.fail_fast = core, root, fail_fast
+        self.group: Group = []
+        self.future: Future | None = None
+        self._start()
+
+    def _start(self) -> None:
+        context = get_context("spawn")
+        self.begun = context.Event()
+        self.pool = ProcessPoolExecutor(1, context, _begin, (self.core, os.getpid(), self.begun))
+
+    @property
+    def busy(self) -> bool:
+        return self.future is not None
+
+    def begin(self, group: Group) -> None:
+        self.group = group
+        with _interrupts_held():  # a worker inherits that, and ends when it is told to
+            self.future = self.pool.submit(_work, to_json(group), str(self.root), self.fail_fast)
+
+    def result(self) -> tuple[list[str], str]:
+        """What failed in the group, and why all must stop, if so; raises if the process has died."""
+        assert self.future is not None
+        future, self.future = self.future, None
+        return future.result()
+
+    def start_again(self) -> None:
+        self.pool.shutdown()
+        self._start()
+
+    def end(self) -> None:
+        """Ask the process to stop, if it is at work: what it has done is saved at its next chunk."""
+        if self.busy:
+            for one in (self.pool._processes or {}).values():
+                if one.pid is not None:
+                    os.kill(one.pid, signal.SIGTERM)
+        self.pool.shutdown(cancel_futures=True)
+
+
+def _ended(workers: Sequence[Worker], progress: Progress) -> Iterator[Worker]:
+    """The workers that have ended their group, after a while; meanwhile, how far the others are."""
+    at_work = {worker.future: worker for worker in workers if worker.future}
+    began = time.monotonic()
+    ended, _ = wait(at_work, LOOK_EVERY, FIRST_COMPLETED)
+    progress.partly(sum(how_far(worker.group) for future, worker in at_work.items() if future not in ended))
+    for future in ended:
+        yield at_work[future]
+        progress.advance("running", 0, time.monotonic() - began)
+
+
+def _died(worker: Worker, died: Counter, left: Left, progress: Progress) -> list[str]:
+    """Begin a worker again that has died, and its group too, or its parts; what failed for good."""
+    group, begun = worker.group, worker.begun.is_set()
+    worker.start_again()
+    names = tuple(block.name for block in group)
+    died[names] += 1
+    require(
+        begun or died[names] < TRIES,
+        "the workers of the pool die before they begin (a script that calls sweep needs `if __name__ == "
+        "'__main__':` around it)",
+    )
+    if died[names] < TRIES:
+        progress.note("a worker died; what it had begun goes on from its last checkpoint")
+        left.again(group)
+    elif len(group) > 1:
+        for part in parted(group):
+            left.again(part)
+    else:
+        group[0].fail(f"its worker died {TRIES} times (out of memory?)")
+        return [f"{group[0].name}: its worker died {TRIES} times"]
+    return []
 
 
 @contextmanager
@@ -136,12 +186,12 @@ def _interrupts_held():
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
-def _begin(cores: Any, parent: int) -> None:
+def _begin(core: int, parent: int, begun: Any) -> None:
     """A worker has one core, the threads of a process of ours, takes SIGTERM as a request to stop, and ends
     with its parent."""
     process.begin()
     if hasattr(os, "sched_setaffinity"):
-        os.sched_setaffinity(0, {cores.get()})
+        os.sched_setaffinity(0, {core})
     from stagewise.lab.execute import interrupt
 
     interrupt.listen()
@@ -152,6 +202,7 @@ def _begin(cores: Any, parent: int) -> None:
         os._exit(1)
 
     threading.Thread(target=watch, daemon=True).start()
+    begun.set()
 
 
 def _work(stored: list[dict[str, Any]], root: str, fail_fast: bool) -> tuple[list[str], str]:

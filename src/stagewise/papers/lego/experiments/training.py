@@ -155,6 +155,10 @@ class DecoderTraining(Experiment):
                 )
         return found
 
+    @property
+    def trained_numbers(self) -> int:
+        return self.decoder.weights
+
     def program(self):
         from stagewise.papers.lego.learning import Learning
         from stagewise.training.loop import TrainingLoop
