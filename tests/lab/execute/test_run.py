@@ -60,7 +60,9 @@ COMMANDS = {
 
 
 @pytest.mark.parametrize("command", COMMANDS)
-def test_every_command_says_in_a_sentence_what_broke(command, runs, frozen_attention_breaks, monkeypatch, capsys):
+def test_every_command_says_in_a_sentence_what_broke(
+    command, runs, frozen_attention_breaks, monkeypatch, capsys
+):
     if command == "figure":  # the figure of that claim has no control: here all of its runs break
         monkeypatch.setattr(JointTraining, "start", lambda self, seeds: 1 / 0)
     words = [str(runs.parent / "x.svg") if word == "FIGURE" else word for word in COMMANDS[command]]
@@ -129,7 +131,17 @@ def test_threads_are_recorded_and_no_engine_changes_them(runs, tmp_path):
     import json
     import os
 
-    words = [sys.executable, "-m", "stagewise", "sweep", "mixture.joint", "--over", "width=4,8", "--seeds", "2"]
+    words = [
+        sys.executable,
+        "-m",
+        "stagewise",
+        "sweep",
+        "mixture.joint",
+        "--over",
+        "width=4,8",
+        "--seeds",
+        "2",
+    ]
     words += ["--set", "steps=20", "--lanes", "2"]
     for given, engine in (("", "process"), ("", "pool"), ("2", "process"), ("2", "pool")):
         there = runs / f"{engine}{given}"
