@@ -287,3 +287,45 @@ def test_readme_python_runs(tmp_path):
     block = re.search(r"```python\n(.*?)```", (ROOT / "README.md").read_text(), re.S)[1]
     done = subprocess.run([sys.executable, "-c", block], capture_output=True, text=True, cwd=tmp_path)
     assert done.returncode == 0, done.stderr
+
+
+def test_every_name_there_is_can_be_listed(capsys):
+    from stagewise.commands.main import main
+    from stagewise.lab import catalogue
+
+    kinds = (catalogue.papers, catalogue.experiments, catalogue.studies, catalogue.claims, catalogue.figures)
+    names = {name for kind in kinds for name in kind()}
+    assert len(names) > 400
+    for name in names:
+        assert main(["list", name]) == 0
+        told = capsys.readouterr()
+        assert told.out.startswith(name) and not told.err
+    for name in catalogue.experiments() | catalogue.studies():
+        assert main(["run", name, "--help"]) == 0
+        assert name in capsys.readouterr().out
+
+
+def test_a_name_is_that_of_one_thing_and_of_its_picture():
+    from stagewise.lab import catalogue
+    from stagewise.lab.judge.ledger import experiments_of
+    from stagewise.lab.spec.study import names
+
+    experiments, studies, claims = catalogue.experiments(), catalogue.studies(), catalogue.claims()
+    assert not set(experiments) & set(studies) and not set(claims) & (set(experiments) | set(studies))
+    for name, figure in catalogue.figures().items():
+        drawn = names(figure.needs)
+        if name in claims:
+            needs = claims[name].needs
+            assert drawn & names(needs) or not experiments_of(claims[name].needs_at("quick")), name
+        elif name in studies:
+            assert studies[name].base.name in drawn, name
+        elif name in experiments:
+            assert name in drawn, name
+
+
+def test_a_name_that_is_nearly_right_is_hinted_at(capsys):
+    from stagewise.commands.main import main
+
+    for words in (["list", "mixtrue"], ["reproduce", "mixtrue"], ["report", "mixtrue"]):
+        assert main(words) == 2
+        assert "did you mean mixture?" in capsys.readouterr().err

@@ -14,13 +14,15 @@ ABOUT = "Run one experiment or study; its settings are options: --learning_rate 
 
 
 def add_options(sub: argparse.ArgumentParser) -> None:
-    sub.add_argument("name", nargs="?", help="an experiment or study, as in `stagewise list`")
+    sub.add_argument("name", nargs="?", metavar="NAME", help="an experiment or study, as in `stagewise list`")
     add_preset(sub)
     sub.add_argument(
         "-h", "--help", action="store_true", help="show this, or the settings of the experiment named"
     )
     add_engine(sub)
     add_runs(sub)
+    sub.usage = "stagewise run NAME [--any.setting VALUE ...] [options]"
+    sub.set_defaults(usage=sub.format_help)
 
 
 def act(options, rest) -> int:
@@ -29,12 +31,8 @@ def act(options, rest) -> int:
 
     if options.name is None:
         if options.help:
-            print(
-                "usage: stagewise run NAME [--preset quick|standard|paper] [--runs DIR] [--any.setting "
-                "VALUE]\n\n"
-                "Run one experiment or study. `stagewise run NAME --help` shows its settings; `stagewise "
-                "list` the names."
-            )
+            print(options.usage())
+            print("stagewise run NAME --help shows the settings of an experiment, stagewise list PAPER the names")
             return 0
         raise Refused("run: which experiment? (see stagewise list)")
     if options.name.startswith("-"):
@@ -50,9 +48,13 @@ def act(options, rest) -> int:
     if options.name in catalogue.claims():
         raise Refused(f"{options.name} is a claim: use `stagewise reproduce {options.name}`")
     cls = choose(catalogue.experiments() | studies, options.name, "experiment")
-    from stagewise.commands.settings import parse_settings
+    from stagewise.commands.settings import parse_settings, print_settings
 
-    chosen = parse_settings(cls, cls.at(options.preset), rest + (["--help"] if options.help else []))
+    if options.help:
+        print(options.usage().replace("NAME", options.name, 1))
+        print_settings(cls, cls.at(options.preset))
+        return 0
+    chosen = parse_settings(cls, cls.at(options.preset), rest)
     from stagewise.lab import api
     from stagewise.lab.execute.progress import shown
 

@@ -308,18 +308,14 @@ def _drawn(name: str, preset: str, root: Path, made: Callable[[list[Experiment]]
 
 def _named(name: str) -> Claim | Figure:
     """The figure or the claim of that name."""
-    known = _figures()
+    known = catalogue.figures()
     claims = catalogue.claims()
     if name not in known and name not in claims:
         raise Refused(
-            f"unknown figure or claim {name!r}{nearest(name, [*known, *claims])}; `stagewise list` shows the "
-            "claims, and the report the figures"
+            f"unknown figure or claim {name!r}{nearest(name, [*known, *claims])}; `stagewise list PAPER` shows "
+            "them all"
         )
     return known[name] if name in known else claims[name]
-
-
-def _figures() -> dict[str, Figure]:
-    return {id: figure for paper in catalogue.papers().values() for id, figure in paper.figures().items()}
 
 
 def _shown_by(claim: Claim, preset: str) -> Figure | None:
@@ -329,8 +325,7 @@ def _shown_by(claim: Claim, preset: str) -> Figure | None:
     used = set(experiments_of(claim.needs_at(preset)))
     shared = {
         figure: len(used & set(experiments_of(figure.needs_at(preset))))
-        for figure in _figures().values()
-        if figure.paper == claim.paper
+        for figure in catalogue.papers()[claim.paper].figures().values()
     }
     best = max(shared, key=lambda figure: shared[figure], default=None)
     return best if best and shared[best] else None

@@ -9,12 +9,16 @@ from functools import cache
 from importlib import import_module
 from importlib.util import find_spec
 from types import ModuleType
+from typing import TYPE_CHECKING
 
 import stagewise.papers
 from stagewise.lab.draw.story import Part
 from stagewise.lab.judge.claims import Claim
 from stagewise.lab.spec.experiment import Experiment
 from stagewise.lab.spec.study import Study
+
+if TYPE_CHECKING:
+    from stagewise.lab.draw.figures import Figure
 
 
 @dataclass(frozen=True)
@@ -28,7 +32,7 @@ class Paper:
     studies: dict[str, Study]
     claims: dict[str, Claim]
 
-    def figures(self) -> dict:
+    def figures(self) -> dict[str, Figure]:
         """The paper's figures; imports the chart library."""
         from stagewise.lab.draw.figures import Figure
 
@@ -56,6 +60,11 @@ def studies() -> dict[str, Study]:
 
 def claims() -> dict[str, Claim]:
     return {name: claim for paper in papers().values() for name, claim in paper.claims.items()}
+
+
+def figures() -> dict[str, Figure]:
+    """Imports the chart library."""
+    return {name: figure for paper in papers().values() for name, figure in paper.figures().items()}
 
 
 def _read(name: str) -> Paper:

@@ -13,12 +13,12 @@ class Shape:
     """The sizes of a GPT. `inner` is the width of the multilayer perceptron, four times the width unless
     given."""
 
-    layers: int = 1
-    heads: int = 1
-    width: int = 720
-    vocabulary: int = 2
+    layers: int = 1  # attention and perceptron count as one
+    heads: int = 1  # of each layer; they must divide the width
+    width: int = 720  # of the residual stream
+    vocabulary: int = 2  # how many different tokens there are
     positions: int = 0  # 0: as many as the texts are long
-    inner: int = 0
+    inner: int = 0  # width of the perceptron; 0: four times the width
 
     def __post_init__(self):
         for name, least in (
@@ -32,11 +32,11 @@ class Shape:
             value = getattr(self, name)
             require(
                 least <= value <= 10**6,
-                f"a model's {name} must lie between {least} and 10^6, not {value} (set its {name})",
+                f"a model's {name} must lie between {least} and 10^6, not {value} (set --{name})",
             )
         require(
             self.width % self.heads == 0,
-            f"{self.heads} heads do not divide a width of {self.width} (set heads or width)",
+            f"{self.heads} heads do not divide a width of {self.width} (set --heads or --width)",
         )
 
     @property
@@ -55,14 +55,14 @@ class Clauses:
     """The sizes of a decoder that reads clauses. `skip` adds the asking clause to what attention brings;
     `encoding` marks places."""
 
-    heads: int = 2
-    width: int = 128
+    heads: int = 2  # they must divide the width
+    width: int = 128  # of what attention brings
     embedding: int = 128  # of a token; a clause is five of them
-    inner: int = 256
-    skip: bool = False
-    encoding: Literal["none", "learned", "sinusoidal"] = "none"
+    inner: int = 256  # width of the perceptron
+    skip: bool = False  # whether the asking clause is added to what attention brings
+    encoding: Literal["none", "learned", "sinusoidal"] = "none"  # how places are marked, if they are
     places: int = 320  # that an encoding has room for
-    token_scale: float = 0.2
+    token_scale: float = 0.2  # of the tokens at the start
 
     def __post_init__(self):
         for name in ("heads", "width", "embedding", "inner", "places"):

@@ -31,9 +31,9 @@ class Composition:
     """Levels k and symbols N (Section 2.1). `moved` is m of Appendix A.2: so many hidden permutations may
     differ from the identity."""
 
-    levels: int = 4
-    symbols: int = 5
-    moved: int = ALL
+    levels: int = 4  # k, hops from one level to the next
+    symbols: int = 5  # N, in every level
+    moved: int = ALL  # m: how many hidden permutations may differ from the identity; -1: all
     asked: Literal["cyclic", "plain"] = "cyclic"  # from which levels hops begin: all, or the first
 
     def __post_init__(self):

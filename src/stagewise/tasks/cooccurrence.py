@@ -13,6 +13,7 @@ from stagewise.errors import require
 FIRST, SECOND, COMMON, SPECIAL = (0, 1, 2, 3)
 TYPES = (1, 2, 3, 4)  # both targets; only the first; only the second; neither
 SHARES = (1 / 2, 1 / 6, 1 / 6, 1 / 6)
+MOST = 100_000  # samples, words in one, and different words
 
 
 class Sentences(NamedTuple):
@@ -35,14 +36,18 @@ class Cooccurrence:
 
     Sequences are drawn on the host: a training set is made once, before anything is compiled."""
 
-    samples: int = 60
-    length: int = 5
-    vocabulary: int = 64
+    samples: int = 60  # n, the size of the training set; a multiple of 6
+    length: int = 5  # L, words in a sequence
+    vocabulary: int = 64  # d, how many different words there are
+    # words beside targets and common word: none twice in the set, or drawn
     irrelevant: Literal["distinct", "shared"] = "shared"
-    counts: Literal["exact", "drawn"] = "exact"
+    counts: Literal["exact", "drawn"] = "exact"  # of the four types: in exact proportion, or drawn
 
     def __post_init__(self):
         say = "cooccurrence: "
+        for name in ("samples", "length", "vocabulary"):
+            value = getattr(self, name)
+            require(value <= MOST, f"{say}{name} must be at most {MOST}, not {value} (set --task.{name})")
         whole = self.counts == "drawn" or self.samples % 6 == 0
         require(
             self.samples >= 6 and whole,

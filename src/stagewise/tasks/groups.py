@@ -175,8 +175,9 @@ def _cycles(text: str, points: int) -> list[np.ndarray]:
 class Action:
     """What the actions of a task are: a group and what it acts on, or a table of one's own."""
 
+    # cyclic C6, dihedral D4, alternating A5, symmetric S5, quaternion Q8, or a product C2xS3
     group: str = "C6"
-    on: Literal["points", "itself", "cosets"] = "points"
+    on: Literal["points", "itself", "cosets"] = "points"  # what the group acts on
     subgroup: str = ""  # for `cosets`: generators as cycles of the group's points, (0 1)(2 3), (0 2)(1 3)
     # instead of all that: where each action sends 0, 1, 2, …, one action after another: "0 1 2, 1 2 0, 2 0 1"
     table: str = ""

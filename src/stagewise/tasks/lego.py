@@ -41,7 +41,7 @@ class Lego:
     """Chains over so many variables with the values and actions of a group (Assumption 3.2)."""
 
     action: Action = Action()
-    variables: int = 180
+    variables: int = 180  # how many there are; a chain names each at most once
 
     def __post_init__(self):
         require(

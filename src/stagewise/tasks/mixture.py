@@ -39,8 +39,8 @@ class Mixture:
     every noise token votes against the label, and only the pairing of c_k with v_k tells which vote
     counts."""
 
-    groups: int = 2
-    length: int = 3
+    groups: int = 2  # K
+    length: int = 3  # L, tokens in a sample
     dimension: int | None = None  # of the space the signals live in; None is the least possible, 2 * groups
 
     def __post_init__(self):

@@ -34,10 +34,11 @@ class Parity:
     answer too, which is always 0. Places count from 0; the secret is an ordered set among the first n - 1
     bits (all n if k = n)."""
 
-    bits: int = 30
-    secret_size: int = 3
-    chain_of_thought: bool = True
-    format: Literal["paper", "code"] = "paper"
+    bits: int = 30  # n
+    secret_size: int = 3  # k
+    chain_of_thought: bool = True  # whether every partial sum is an answer
+    format: Literal["paper", "code"] = "paper"  # of a sequence: the paper's, or that of the authors' code
+    # in which the chain of thought goes through the secret
     order: Literal["ascending", "random"] = "ascending"
     secret: tuple[int, ...] = ()  # its places; drawn if none are given
 

@@ -30,7 +30,7 @@ class Experiment:
     """Settings of one training run, over `seeds` seeds. Seed i is a pure function of the other settings and
     i."""
 
-    seeds: int = 8
+    seeds: int = 8  # how many seeds, from 0 on
 
     name: ClassVar[str]
     presets: ClassVar[Mapping[str, Mapping[str, Any]]] = {}

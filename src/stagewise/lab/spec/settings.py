@@ -8,8 +8,9 @@ import dataclasses
 import hashlib
 import json
 import math
+import re
 import typing
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import fields, is_dataclass, replace
 from functools import cache
 from typing import Any
@@ -46,10 +47,17 @@ def by_path(nested: Mapping[str, Any], separator: str = ".", prefix: str = "") -
 
 def override(settings: Any, changes: Mapping[str, Any]) -> Any:
     """The same settings with some paths changed; an unknown path is refused."""
-    known = flatten(settings) | {f.name: None for f in fields(settings)}
+    known = flatten(settings)
     for path in changes:
-        if path not in known:
-            raise Refused(f"{_name(settings)} has no setting {path!r}{nearest(path, known)}")
+        if path not in known and path not in (whole := [field.name for field in fields(settings)]):
+            raise Refused(f"{_name(settings)} has no setting {path!r}{nearest(path, [*known, *whole])}")
+    try:
+        return _overridden(settings, changes)
+    except Refused as refusal:
+        raise Refused(with_whole_options(str(refusal), known)) from refusal
+
+
+def _overridden(settings: Any, changes: Mapping[str, Any]) -> Any:
     nested: dict[str, dict[str, Any]] = {}
     direct: dict[str, Any] = {}
     for path, value in changes.items():
@@ -59,8 +67,25 @@ def override(settings: Any, changes: Mapping[str, Any]) -> Any:
         else:
             direct[path] = value
     for head, inner in nested.items():
-        direct[head] = override(direct.get(head, getattr(settings, head)), inner)
+        direct[head] = _overridden(direct.get(head, getattr(settings, head)), inner)
     return replace(settings, **direct)
+
+
+def with_whole_options(message: str, known: Iterable[str]) -> str:
+    """A refusal with its options as the user types them. A part such as an action does not know of what it is
+    a part, so it says --group where --task.action.group is meant."""
+
+    def whole(option: re.Match) -> str:
+        said = option[1]
+        for name in (said, said.partition(".")[2]):
+            found = [path for path in known if path == name] or [
+                path for path in known if name and path.endswith("." + name)
+            ]
+            if len(found) == 1:
+                return "--" + found[0]
+        return option[0]
+
+    return re.sub(r"--([a-z_]\w*(?:\.\w+)*)", whole, message)
 
 
 @cache
@@ -68,7 +93,7 @@ def _hints(cls: type) -> dict[str, Any]:
     return typing.get_type_hints(cls)
 
 
-def check_kinds(settings: Any, name: str) -> None:
+def check_kinds(settings: Any, name: str, within: str = "") -> None:
     """Refuse a setting that is not of its kind: a word that is none of its choices, a number that is not
     one."""
     hints = _hints(type(settings))
@@ -76,11 +101,11 @@ def check_kinds(settings: Any, name: str) -> None:
         value, hint = getattr(settings, field.name), hints[field.name]
         if not fits(value, hint):
             raise Refused(
-                f"{name}: {field.name} must be {kind_of(hint)}, not "
-                f"{value!r}{nearest(str(value), _words(hint))} (set --{field.name})"
+                f"{name}: {within}{field.name} must be {kind_of(hint)}, not "
+                f"{value!r}{nearest(str(value), words_of(hint))} (set --{within}{field.name})"
             )
         if is_dataclass(value):
-            check_kinds(value, name)
+            check_kinds(value, name, f"{within}{field.name}.")
 
 
 def check_ranges(settings: Any, **ranges: tuple[float, float]) -> None:
@@ -126,23 +151,38 @@ def as_float(value: float) -> float:
 
 def _fits_closely(value: Any, hint: Any) -> bool:
     """Whether a value is of its kind without being turned into a float."""
-    return any(part is int or value in _words(part) for part in (typing.get_args(hint) or (hint,)))
+    return any(part is int or value in words_of(part) for part in (typing.get_args(hint) or (hint,)))
 
 
 def read(hint: Any, word: str) -> Any:
     """The value that a word stands for; the word itself if it is none of its kind. Lists are written
     1+2+4."""
     if typing.get_origin(hint) is tuple:
-        return tuple(read(typing.get_args(hint)[0], each) for each in word.split("+"))
-    if word in _words(hint) or word == "None" and type(None) in typing.get_args(hint):
-        return None if word == "None" and "None" not in _words(hint) else word
+        return tuple(read(typing.get_args(hint)[0], each) for each in word.split("+") if word)
+    if word in words_of(hint) or word == "None" and type(None) in typing.get_args(hint):
+        return None if word == "None" and "None" not in words_of(hint) else word
     for kind in (int, float, bool):
         if kind in (typing.get_args(hint) or (hint,)):
             try:
-                return {"True": True, "False": False}[word] if kind is bool else kind(word)
-            except (ValueError, KeyError):
+                return {int: _whole, float: float, bool: _truth}[kind](word)
+            except (ValueError, KeyError, OverflowError):
                 pass
     return word
+
+
+def _whole(word: str) -> int:
+    """A whole number, also as 1e3."""
+    try:
+        return int(word)
+    except ValueError:
+        number = float(word)
+        if int(number) != number:
+            raise
+        return int(number)
+
+
+def _truth(word: str) -> bool:
+    return {"true": True, "false": False}[word.lower()]
 
 
 def kind_of(hint: Any) -> str:
@@ -151,7 +191,7 @@ def kind_of(hint: Any) -> str:
         return f"a list, each {kind_of(typing.get_args(hint)[0])}"
     plain = {int: "a whole number", float: "a finite number", bool: "True or False", str: "a word"}
     kinds = [plain[part] for part in (typing.get_args(hint) or (hint,)) if part in plain]
-    words = [*_words(hint)] + (["None"] if type(None) in typing.get_args(hint) else [])
+    words = [*words_of(hint)] + (["None"] if type(None) in typing.get_args(hint) else [])
     if words:
         kinds.append(f"one of {', '.join(words)}" if len(words) > 1 else words[0])
     return " or ".join(kinds) or str(hint)
@@ -173,13 +213,13 @@ def fits(value: Any, hint: Any) -> bool:
     return isinstance(value, hint)
 
 
-def _words(hint: Any) -> tuple[str, ...]:
+def words_of(hint: Any) -> tuple[str, ...]:
     """The words that a setting may be, if it is one of a few."""
     if typing.get_origin(hint) is typing.Literal:
         return typing.get_args(hint)
     if typing.get_origin(hint) is tuple:
         return ()
-    return tuple(word for part in typing.get_args(hint) for word in _words(part))
+    return tuple(word for part in typing.get_args(hint) for word in words_of(part))
 
 
 def to_json(settings: Any) -> dict[str, Any]:

@@ -32,6 +32,7 @@ class Theory(Experiment):
     ((N - 1) beta0). Seconds a seed for k = 4, half a minute for k = 16."""
 
     task: Composition = Composition()
+    # stage by stage, all hops at once, or the hardest hop alone
     algorithm: Literal["curriculum", "mixture", "hardest"] = "curriculum"
     samples: int = 400  # sequences in every gradient step
     chunk: int = 100  # sequences at a time
@@ -39,9 +40,9 @@ class Theory(Experiment):
     fresh: bool = True  # sequences in every step, or the same
     shared: bool = True  # sequences by all hops of the mixture
     readout: Literal["own", "all"] = "own"  # blocks that a readout learns from
-    gap: float = 40.0
-    beta0: float = 1.0
-    tested: int = 200
+    gap: float = 40.0  # the lead that the right key's score gets in one step
+    beta0: float = 1.0  # size of the readouts at the start
+    tested: int = 200  # sequences that losses are measured on
     seeds: int = 6
 
     name = "composition.theory"
@@ -113,18 +114,20 @@ class EncoderTraining(Experiment):
 
     task: Composition = Composition()
     encoder: Shape = Shape(layers=4, heads=4, width=64)
+    # how the model is told which hop is asked: a token in front, or a readout each
     form: Literal["token", "readouts"] = "token"
+    # all asked hops at once, the hardest alone, or one after another
     data: Literal["mixture", "hardest", "curriculum"] = "mixture"
-    asked_hops: tuple[int, ...] = (1, 2, 4)
-    pool: int = 100_000
-    batch: int = 64
-    steps: int = 4000
-    learning_rate: float = 1e-3
+    asked_hops: tuple[int, ...] = (1, 2, 4)  # how many hops are asked, from the easiest to the hardest
+    pool: int = 100_000  # different sequences to train on
+    batch: int = 64  # sequences in a step
+    steps: int = 4000  # at most
+    learning_rate: float = 1e-3  # of Adam
     warm_up: int = 200  # steps over which the rate rises
-    gradient_clip: float = 1.0
+    gradient_clip: float = 1.0  # the largest norm of a gradient
     solved: float = 0.99  # accuracy at which a run ends
-    evaluations: int = 16
-    tested: int = 256
+    evaluations: int = 16  # evenly over the steps
+    tested: int = 256  # sequences of a test; none is in the pool
     seeds: int = 4
 
     name = "composition.encoding"
@@ -244,7 +247,7 @@ class Identities(Experiment):
     samples, for hidden permutations that are random but for the first level's, the identity."""
 
     task: Composition = Composition(levels=4, symbols=3)
-    beta0: float = 1.0
+    beta0: float = 1.0  # size of the readouts at the start
     seeds: int = 6
 
     name = "composition.identities"
@@ -284,9 +287,9 @@ class Counting(Experiment):
     their noise, and whether scores are right."""
 
     task: Composition = Composition()
-    queries: Literal["one", "all"] = "one"
+    queries: Literal["one", "all"] = "one"  # asked of a sequence: one random, as in the paper, or all
     sizes: tuple[int, ...] = tuple(int(round(32 * 2 ** (n / 2))) for n in range(23))  # up to 65536
-    tested: int = 20
+    tested: int = 20  # trials at each size
     seeds: int = 6
 
     name = "composition.counting"

@@ -116,14 +116,14 @@ widths = Study(
     at_preset=_LONGER,
 )
 patience = Study(
-    "composition.patience",
+    "composition.ten_times_longer",
     "Ten times the steps, 20000, with a token and with readouts: 12 minutes at preset standard.",
     EncoderTraining.plan(seeds=8, steps=20_000, evaluations=40),
     over={"form": _FORMS},
     at_preset={"paper": {"steps": 500_000}},
 )
 in_turn = Study(
-    "composition.in_turn",
+    "composition.hops_in_turn",
     "One number of hops after another, 3000 steps, with a token and with readouts: 2 minutes at preset "
     "standard.",
     EncoderTraining.plan(data="curriculum", seeds=8, steps=3000),

@@ -49,6 +49,7 @@ class Trained(Experiment):
     task: Cooccurrence = DISTINCT
     width: int = 128  # m
     neurons: int = 256  # m1
+    # how weights start: Condition 1, or a reading of Kaiming
     initial: Literal["condition1", "torch_linear", "kaiming_linear", "kaiming_normal"] = "condition1"
     attention_scale: float = 0.1  # c0 of Condition 1: s0 = c0 / sqrt(L m)
     neuron_scale: float = 1.0  # c1 of Condition 1: s1 = c1 / sqrt(m1)
@@ -208,8 +209,8 @@ class ThreeForms(Trained):
     task: Cooccurrence = Cooccurrence(samples=12, vocabulary=35, irrelevant="distinct")
     width: int = 32
     neurons: int = 16
-    scaled_time: float = 300.0
-    steps: int = 1000
+    scaled_time: float = 300.0  # that the flows end at
+    steps: int = 1000  # of Runge-Kutta
     seeds: int = 2
 
     name = "cooccurrence.forms"
@@ -264,9 +265,10 @@ class Descent(Trained):
     1000 epochs of 8 seeds take seconds, the paper's 30000 a minute."""
 
     task: Cooccurrence = SHARED
+    # how weights start: Condition 1, or a reading of Kaiming
     initial: Literal["condition1", "torch_linear", "kaiming_linear", "kaiming_normal"] = "torch_linear"
-    learning_rate: float = 0.01
-    epochs: int = 1000
+    learning_rate: float = 0.01  # of full-batch descent
+    epochs: int = 1000  # one step each
 
     name = "cooccurrence.descent"
     presets = {"quick": {}, "standard": {"epochs": 5000}, "paper": {"epochs": 30000}}
@@ -302,9 +304,10 @@ class FlowToTimes(Flowing):
     same times."""
 
     task: Cooccurrence = SHARED
+    # how weights start: Condition 1, or a reading of Kaiming
     initial: Literal["condition1", "torch_linear", "kaiming_linear", "kaiming_normal"] = "torch_linear"
-    learning_rate: float = 0.01
-    epochs: int = 1000
+    learning_rate: float = 0.01  # of full-batch descent
+    epochs: int = 1000  # one step each
 
     name = "cooccurrence.flow_to_times"
     presets = Descent.presets

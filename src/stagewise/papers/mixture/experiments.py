@@ -82,11 +82,11 @@ class JointTraining(TwoHeadTraining):
     """Every weight trained at once by full-population gradient descent (Figures 1 and 4). A second for 16
     seeds."""
 
-    learning_rate: float = 0.1
-    steps: int = 6000
+    learning_rate: float = 0.1  # of full-population descent
+    steps: int = 6000  # at most
     seeds: int = 16
     stop_at_loss: float = 0.0  # a seed whose loss is below this needs no more training
-    trains: Literal["both", "neurons", "attention"] = "both"
+    trains: Literal["both", "neurons", "attention"] = "both"  # which weights move
     neuron_scale: float = (
         0.0  # neurons start at N(0, neuron_scale^2); the paper starts them at zero but for Figure 3
     )
@@ -153,9 +153,9 @@ class ManyGroups(JointTraining):
     The paper does not say how long its sequences are; we take 3 tokens, as in its theory."""
 
     task: Mixture = Mixture(groups=3)
-    steps: int = 20000
+    steps: int = 20000  # at most
     seeds: int = 8
-    stop_at_loss: float = 0.005
+    stop_at_loss: float = 0.005  # a seed whose loss is below this needs no more training
 
     name = "mixture.many_groups"
     presets = {
@@ -173,8 +173,8 @@ class ThreeStages(TwoHeadTraining):
     (The cut is a hair behind the corner, so that rounding does not decide which of two mirrored ReLUs is
     off.) A stage ends by an event: the paper leaves T1 and T2 open, and these are our readings of them."""
 
-    consistent_loss_at_T1: float = 0.1
-    score_at_T2: float = 1.0
+    consistent_loss_at_T1: float = 0.1  # stage 1 ends there
+    score_at_T2: float = 1.0  # stage 2 ends there
     target_loss: float = 0.01  # epsilon, reached at T3
 
     name = "mixture.three_stages"
@@ -226,7 +226,7 @@ class ThreeStages(TwoHeadTraining):
 class ThreeStagesByDescent(ThreeStages):
     """Algorithm 1 by gradient descent instead of gradient flow, with the same stages and events."""
 
-    learning_rate: float = 0.1
+    learning_rate: float = 0.1  # of full-population descent
     steps: int = 20000  # at the most
 
     name = "mixture.three_stages_by_descent"
@@ -268,8 +268,8 @@ class Symmetric(Experiment):
     (`orbits.py`)."""
 
     task: Mixture = Mixture()
-    initial_scale: float = 0.1
-    bias: float = 0.5
+    initial_scale: float = 0.1  # omega: entries of keys and queries are N(0, omega^2 / m)
+    bias: float = 0.5  # b, shared by the heads and never trained
     seeds: int = 1
 
     def __post_init__(self):
@@ -295,8 +295,8 @@ class Symmetric(Experiment):
 class SymmetricTraining(Symmetric):
     """Joint training at infinite width, for any number of groups at the same cost. Under a second."""
 
-    learning_rate: float = 0.1
-    steps: int = 6000
+    learning_rate: float = 0.1  # of full-population descent
+    steps: int = 6000  # at most
 
     name = "mixture.symmetric"
 
@@ -328,8 +328,8 @@ class SymmetricStages(Symmetric):
     T1 is where the neurons' alignment with the group signals reaches a given value, the same for every number
     of groups."""
 
-    group_alignment_at_T1: float = 0.25
-    score_at_T2: float = 1.0
+    group_alignment_at_T1: float = 0.25  # stage 1 ends there
+    score_at_T2: float = 1.0  # stage 2 ends there
 
     name = "mixture.symmetric_stages"
 

@@ -25,19 +25,20 @@ class GPTTraining(Experiment):
     task: Parity = Parity()
     gpt: Shape = Shape()
     answers: int = 0  # that a program for chains of thought has room for, if more than the task has
-    batch: int = 512
-    learning_rate: float = 1e-4
+    batch: int = 512  # sequences in a step
+    learning_rate: float = 1e-4  # of Adam; it falls linearly
     samples: int = 10_000_000  # the budget; repeated ones count
     decay_samples: int = 0  # over which the rate falls to zero; 0: over the budget
     training_set: int = 0  # how many inputs are used again and again; 0: fresh ones every step
     plain_samples: int = 0  # that come first and have their answer without the chain of thought
-    validation: int = 2048
+    validation: int = 2048  # inputs that are never trained on
     evaluate_every: int = 4  # steps
-    dropout: float = 0.0
-    gradient_clip: float = 1.0
+    dropout: float = 0.0  # share of activations
+    gradient_clip: float = 1.0  # the largest norm of a gradient
     scale: float = 0.02  # of the initial weights
-    embedding_scale: float = 0.02
+    embedding_scale: float = 0.02  # of the initial embeddings
     goal: float = 1.0  # the exact match that counts as solved
+    # when a seed ends: once it is solved, or when the budget is used up
     until: Literal["solved", "end"] = "solved"
 
     name = "parity.training"
@@ -183,11 +184,11 @@ class ThreeSteps(Experiment):
     task: Parity = Parity(bits=10, secret_size=3)
     dimension: int = 0  # of the embeddings; 0: orthogonal ones, the limit of many dimensions
     neurons: int = 400  # m, of 2m
-    batch: int = 20_000
-    epsilon: float = 1.0
-    signal: float = 60.0
+    batch: int = 20_000  # sequences in each of the three steps
+    epsilon: float = 1.0  # in the rate of the last step
+    signal: float = 60.0  # the score that the first two steps give the secret
     last_rate: Literal["repaired", "assumption2"] = "repaired"  # 16 m epsilon / 3, or 4 k epsilon / 3
-    loss: Literal["hinge", "linear"] = "hinge"
+    loss: Literal["hinge", "linear"] = "hinge"  # of the margin: cut off where it is large, or not
     tested: int = 4096  # sequences, or all there are
 
     name = "parity.three_steps"
@@ -248,12 +249,12 @@ class Identities(ThreeSteps):
     side by side."""
 
     task: Parity = Parity(bits=6, secret_size=3)
-    dimension: int = 128
-    neurons: int = 8
-    batch: int = 64
-    epsilon: float = 30.0
-    signal: float = 5.0
-    loss: Literal["hinge", "linear"] = "linear"
+    dimension: int = 128  # of the embeddings
+    neurons: int = 8  # m, of 2m
+    batch: int = 64  # sequences in each of the three steps
+    epsilon: float = 30.0  # in the rate of the last step
+    signal: float = 5.0  # the score that the first two steps give the secret
+    loss: Literal["hinge", "linear"] = "linear"  # of the margin: cut off where it is large, or not
     seeds: int = 4
 
     name = "parity.identities"
@@ -281,7 +282,7 @@ class Construction(Experiment):
     """Theorem 1's explicit weights, run on random inputs, or on all if they are few. Nothing is trained."""
 
     task: Parity = Parity(bits=30, secret_size=8, chain_of_thought=False)
-    dimension: int = 256
+    dimension: int = 256  # of the embeddings
     seeds: int = 8
     tested: int = 4096  # inputs, or all there are
 
@@ -330,11 +331,11 @@ class Construction(Experiment):
 class Rounded(ThreeSteps):
     """The network of Theorem 3 after its three steps, with weights and activations rounded to a few bits."""
 
-    dimension: int = 512
-    neurons: int = 200
-    batch: int = 4000
-    epsilon: float = 30.0
-    loss: Literal["hinge", "linear"] = "linear"
+    dimension: int = 512  # of the embeddings
+    neurons: int = 200  # m, of 2m
+    batch: int = 4000  # sequences in each of the three steps
+    epsilon: float = 30.0  # in the rate of the last step
+    loss: Literal["hinge", "linear"] = "linear"  # of the margin: cut off where it is large, or not
 
     name = "parity.rounded"
     presets = {
@@ -358,8 +359,8 @@ class Embeddings(Experiment):
     """Random sign embeddings: inner products against the bounds of Lemmas 30 and 31. Nothing is trained."""
 
     places: int = 33  # n + k
-    secret_size: int = 3
-    dimension: int = 512
+    secret_size: int = 3  # k
+    dimension: int = 512  # of the embeddings
     seeds: int = 100
 
     name = "parity.embeddings"

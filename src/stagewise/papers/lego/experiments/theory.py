@@ -18,10 +18,10 @@ class Theory(Experiment):
     mu."""
 
     action: Action = Action()
-    clip: float = 1.5
+    clip: float = 1.5  # B / log d: where the activation stops growing
     clip_width: float = 0.05  # over which the clip is rounded; 0 is sharp
-    q: int = 32
-    rho: float = 1.6
+    q: int = 32  # the even power with which the activation begins
+    rho: float = 1.6  # where that power ends, in units of the bias
 
     def __post_init__(self):
         super().__post_init__()
@@ -54,7 +54,7 @@ class Theory(Experiment):
 class AnyVocabulary(Theory):
     """Closed forms whose cost does not depend on the vocabulary's size: it is a number like others."""
 
-    vocabulary: float = 256.0
+    vocabulary: float = 256.0  # d; a number like others in the closed form
 
     def __post_init__(self):
         super().__post_init__()
@@ -119,10 +119,11 @@ class TwoSteps(AnyVocabulary):
     clip: float = 2.0
     q: int = 4
     rho: float = 2.0
-    variables: int = 200
-    features: Literal["ideal", "learned"] = "ideal"
+    variables: int = 200  # how many there are
+    features: Literal["ideal", "learned"] = "ideal"  # of the perceptron: ideal, or as stage 1 leaves them
+    # on both answers of chains of length 2, or on the second alone
     trains: Literal["both", "second"] = "both"
-    stop: Literal["time", "loss"] = "time"
+    stop: Literal["time", "loss"] = "time"  # after a time, or at the paper's loss
     # the flow ends at time d^last, or before, if it stops by loss, at the paper's d^(3.025 - clip) (Lemma
     # E.35)
     last: float = 2.0
@@ -210,10 +211,10 @@ class Recursion(AnyVocabulary):
     clip: float = 6.0
     q: int = 20
     rho: float = 2.0
-    variables: int = 200
-    stages: int = 4
-    target: float = 2.97
-    most: int = 2304
+    variables: int = 200  # how many there are
+    stages: int = 4  # lengths 2, 4, 8, and so on
+    target: float = 2.97  # a stage ends at loss d^-target; 0: at 1.5 times the least loss
+    most: int = 2304  # chains of a stage, or all there are
     tested_multiples: tuple[int, ...] = (1, 2, 4, 8, 16)  # times the stage's length
     seeds: int = 6
 
@@ -255,12 +256,12 @@ class Retrieval(Theory):
     the tokens that there are."""
 
     action: Action = Action("C2")
-    variables: int = 24
-    neurons: int = 4
+    variables: int = 24  # how many there are, each with a class of its own
+    neurons: int = 4  # of each class
     clip: float = 3.0
     q: int = 4
     rho: float = 2.0
-    excess: float = 1.3
+    excess: float = 1.3  # the flow ends at this multiple of the least loss
     seeds: int = 6
 
     name = "lego.retrieval"
@@ -307,8 +308,8 @@ class Identities(AnyVocabulary):
     enumeration."""
 
     action: Action = Action("C3")
-    variables: int = 4
-    neurons: int = 3
+    variables: int = 4  # how many there are
+    neurons: int = 3  # of each class
     q: int = 4
     seeds: int = 4
 

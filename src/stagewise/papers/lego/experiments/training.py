@@ -22,19 +22,20 @@ class DecoderTraining(Experiment):
 
     task: Lego = Lego()
     decoder: Clauses = Clauses()
+    # of the chains trained on, one phase each; from the second on with the model's own answers
     lengths: tuple[int, ...] = (5,)
-    stay: bool = False
+    stay: bool = False  # the later phases at the first length, from true answers: the control of equal steps
     warm_up: int = 0  # steps at length 1
     steps: int = 4000  # at the first length
     own_steps: int = 2000  # at each later length
     answers: int = 640  # in a batch, whatever the length
     own_answers: int = 1280  # in a batch of later lengths
-    learning_rate: float = 2e-3
-    own_rate: float = 5e-4
+    learning_rate: float = 2e-3  # of Adam, at the first length
+    own_rate: float = 5e-4  # of Adam, at each later length
     last_rate: float = 2e-5  # to which the rate falls in every phase
-    gradient_clip: float = 1.0
-    tested: tuple[int, ...] = (5, 10, 20, 40, 80, 160)
-    test_sentences: int = 128
+    gradient_clip: float = 1.0  # the largest norm of a gradient
+    tested: tuple[int, ...] = (5, 10, 20, 40, 80, 160)  # lengths of the chains tested on
+    test_sentences: int = 128  # of each length
     evaluations: int = 2  # in every phase
     seeds: int = 6
 
