@@ -29,7 +29,6 @@ TINY = {
     "composition.same": {
         "training.samples": 40,
         "training.chunk": 20,
-        "training.tested": 4,
         "training.task.symbols": 3,
         "seeds": 1,
     },

@@ -185,6 +185,12 @@ class Action:
     def __post_init__(self):
         if self.table:
             check_action(_rows(self.table))
+            alone = (self.group in ("", Action.group)) and self.on == Action.on and not self.subgroup
+            require(
+                alone,
+                "action: a table says it all, so group, on and subgroup would be ignored (leave them, or set "
+                f"--action.group {Action.group})",
+            )
         else:
             require(
                 not self.subgroup or self.on == "cosets",

@@ -53,6 +53,11 @@ class Parity:
             f"{say}secret_size must lie between 1 and the {self.bits} bits, not {self.secret_size} (set "
             "--task.secret_size)",
         )
+        require(
+            self.order == "ascending" or (self.chain_of_thought and not self.secret),
+            f"{say}order is that of a drawn secret in a chain of thought, and would be ignored (leave "
+            "--task.order)",
+        )
         if self.secret:
             self.check_secret(np.array(self.secret))
 

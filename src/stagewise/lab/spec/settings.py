@@ -118,6 +118,15 @@ def check_ranges(settings: Any, **ranges: tuple[float, float]) -> None:
             )
 
 
+def check_used(settings: Any, name: str, used: bool, where: str) -> None:
+    """Refuse a setting that was changed and would be ignored; `where` is what to set for it to count."""
+    value, usual = getattr(settings, name), type(settings).__dataclass_fields__[name].default
+    if not used and value != usual:
+        raise Refused(
+            f"{_name(settings)}: {name} {value} would be ignored: it counts with {where} (leave --{name})"
+        )
+
+
 def hint_of(cls: type, path: str) -> Any:
     """The type of a setting."""
     for part in path.split("."):

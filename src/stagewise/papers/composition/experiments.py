@@ -337,7 +337,7 @@ class Same(Experiment):
     seeds: int = 6
 
     name = "composition.same"
-    presets = {"quick": {"training.tested": 50}, "standard": {}, "paper": {}}
+    presets = {"quick": {}, "standard": {}, "paper": {}}
 
     def __post_init__(self):
         super().__post_init__()
@@ -351,10 +351,12 @@ class Same(Experiment):
             f"{self.name}: both algorithms must see the same sequences, so all hops share them (leave "
             "--training.no_shared)",
         )
-        require(
-            self.training.algorithm == "curriculum",
-            f"{self.name}: both algorithms are run, so there is none to choose (leave --training.algorithm)",
-        )
+        for setting, usual in (("algorithm", "curriculum"), ("readout", "own"), ("tested", 200), ("seeds", 6)):
+            require(
+                getattr(self.training, setting) == usual,
+                f"{self.name}: both algorithms are run side by side and nothing is tested, so {setting} would "
+                f"be ignored (leave --training.{setting})",
+            )
 
     def program(self):
         from stagewise.papers.composition.agreement import DIMS, measure

@@ -10,6 +10,7 @@ from typing import Literal
 
 from stagewise.errors import Refused, require
 from stagewise.lab.spec.experiment import Experiment
+from stagewise.lab.spec.settings import check_used
 from stagewise.tasks.cooccurrence import Cooccurrence
 
 C_T1 = 15.0
@@ -68,6 +69,7 @@ class Trained(Experiment):
                 0 < value <= 1000,
                 f"{self.name}: {setting} must lie between 0 and 1000, not {value} (set --{setting})",
             )
+            check_used(self, setting, self.initial == "condition1", "--initial condition1")
         require(
             self.task.vocabulary <= 5000,
             f"{self.name}: vocabulary must be at most 5000, not {self.task.vocabulary} (set "

@@ -87,7 +87,7 @@ def _draw(signals: int, width: Int[Array, ""], seeds: Int[ArrayLike, " seed"]):
 @partial(jax.jit, static_argnums=(0, 1))
 def _unit_weights(
     signals: int, width: int, seed: Int[ArrayLike, ""]
-) -> Float[Array, "2 {width} {4*signals}"]:
+) -> Float[Array, "2 {width} {2*signals}"]:
     key, parts = stream(seed, INITIAL), jnp.arange(-(-width // ROWS))
     rows = jax.vmap(lambda part: _rows(key, part, signals, jnp.asarray(width)), out_axes=1)(parts)
     return rows.reshape(2, -1, rows.shape[-1])[:, :width]

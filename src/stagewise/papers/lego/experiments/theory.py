@@ -8,7 +8,7 @@ from typing import Literal
 
 from stagewise.errors import Refused, require
 from stagewise.lab.spec.experiment import Experiment
-from stagewise.lab.spec.settings import check_ranges
+from stagewise.lab.spec.settings import check_ranges, check_used
 from stagewise.tasks.groups import Action
 
 
@@ -319,6 +319,7 @@ class Identities(AnyVocabulary):
     def __post_init__(self):
         super().__post_init__()
         check_ranges(self, variables=(3, 6), neurons=(1, 20))
+        check_used(self, "clip_width", False, "lego.one_step; here it is so wide that every case occurs")
 
     def program(self):
         from stagewise.papers.lego.identities import DIMS, measure
