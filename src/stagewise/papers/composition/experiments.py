@@ -351,9 +351,10 @@ class Same(Experiment):
             f"{self.name}: both algorithms must see the same sequences, so all hops share them (leave "
             "--training.no_shared)",
         )
-        for setting, usual in (("algorithm", "curriculum"), ("readout", "own"), ("tested", 200), ("seeds", 6)):
+        usual = Theory(fresh=False)
+        for setting in ("algorithm", "readout", "tested"):
             require(
-                getattr(self.training, setting) == usual,
+                getattr(self.training, setting) == getattr(usual, setting),
                 f"{self.name}: both algorithms are run side by side and nothing is tested, so {setting} would "
                 f"be ignored (leave --training.{setting})",
             )

@@ -7,7 +7,7 @@ from typing import Any, Literal
 
 from stagewise.errors import Refused, require
 from stagewise.lab.spec.experiment import Experiment
-from stagewise.lab.spec.settings import check_ranges
+from stagewise.lab.spec.settings import check_ranges, check_used
 from stagewise.models.sizes import Shape
 from stagewise.tasks.parity import MOST_BITS_TO_ENUMERATE, MOST_BITS_TO_LIST, Parity
 
@@ -85,6 +85,7 @@ class GPTTraining(Experiment):
             embedding_scale=(1e-12, 10),
             dropout=(0, 0.99),
         )
+        check_used(self, "goal", self.until == "solved", "--until solved")
         require(
             self.gpt.vocabulary == 2,
             f"{self.name}: there are two kinds of tokens, not {self.gpt.vocabulary} (set --gpt.vocabulary)",
@@ -262,6 +263,7 @@ class Identities(ThreeSteps):
 
     def __post_init__(self):
         super().__post_init__()
+        check_used(self, "tested", False, "parity.three_steps; here nothing is tested")
         require(
             self.task.chain_of_thought,
             f"{self.name}: the lemmas are about chains of thought (leave --task.no_chain_of_thought away)",

@@ -33,7 +33,7 @@ def lane(settings, seed: int) -> tuple[dict, dict]:
         "validation": np.packbits(validation, axis=1),
         "pool": np.packbits(pool, axis=1),
         "goal": np.float32(settings.goal if settings.until == "solved" else 2),
-        "first_text": text(replace(task, chain_of_thought=False), secret, settings.room),
+        "first_text": text(replace(task, chain_of_thought=False, order="ascending"), secret, settings.room),
         "switch": np.int32(min(settings.plain_samples // settings.batch, 2**31 - 1)),
     }
     order = np.arange(settings.training_set, dtype=np.int32)
