@@ -39,7 +39,12 @@ def test_every_boolean_can_be_switched_both_ways(name, path):
             assert found is value
 
 
-OUT_OF_RANGE = {int: (-7, 0, 10**19), float: (-7.0, 0.0, 1e300), str: ("E8", "(0 99)"), tuple: ("", "-3", "0+0")}
+OUT_OF_RANGE = {
+    int: (-7, 0, 10**19),
+    float: (-7.0, 0.0, 1e300),
+    str: ("E8", "(0 99)"),
+    tuple: ("", "-3", "0+0"),
+}
 
 
 def kind(hint) -> type:
@@ -53,7 +58,7 @@ def test_a_refusal_names_options_as_they_are_typed(name):
     """Every range is broken once, and what the message says is typed."""
     cls = EXPERIMENTS[name]
     known, refused = flatten(cls.at("quick")), set()
-    for path, value in known.items():
+    for path in known:
         for wrong in OUT_OF_RANGE.get(kind(hint_of(cls, path)), ()):
             try:
                 parse_settings(cls, cls.at("quick"), [f"--{path}", *str(wrong).split("+")])

@@ -17,7 +17,11 @@ EXPERIMENTS = catalogue.experiments()
 ROOM = ("parity.training", "answers")
 """How many answers a compiled program has room for, whatever the task asks: it is shared by all cells of a
 grid, also by those without a chain of thought."""
-OTHER_WORDS = {"group": ("C3", "S3", "C4"), "subgroup": ("(0 1)",), "table": ("0 1, 1 0", "0 1 2, 1 2 0, 2 0 1")}
+OTHER_WORDS = {
+    "group": ("C3", "S3", "C4"),
+    "subgroup": ("(0 1)",),
+    "table": ("0 1, 1 0", "0 1 2, 1 2 0, 2 0 1"),
+}
 
 
 def others(path: str, value, hint) -> list:
@@ -57,7 +61,8 @@ def computed(experiment):
     settings, what it measures."""
     program = experiment.program()
     state = experiment.start(np.arange(2))
-    leaves = [np.asarray(leaf) for leaf in jax.tree.leaves(state)] + shapes_of_model(experiment, program, state)
+    leaves = [np.asarray(leaf) for leaf in jax.tree.leaves(state)]
+    leaves += shapes_of_model(experiment, program, state)
     if isinstance(program, Measurement) or hasattr(program, "settings"):
         program = type(program)
         for chunk in range(experiment.program().chunks):
@@ -110,4 +115,3 @@ def test_a_setting_that_would_be_ignored_is_refused(name):
                 if first and computed(first) == before and all(computed(one) == before for one in changes):
                     ignored.append((choice, path))
     assert not ignored, "\n".join(map(str, ignored))
-

@@ -32,7 +32,9 @@ def act(options, rest) -> int:
     if options.name is None:
         if options.help:
             print(options.usage())
-            print("stagewise run NAME --help shows the settings of an experiment, stagewise list PAPER the names")
+            print(
+                "stagewise run NAME --help shows the settings of an experiment, stagewise list PAPER its name"
+            )
             return 0
         raise Refused("run: which experiment? (see stagewise list)")
     if options.name.startswith("-"):

@@ -8,6 +8,7 @@ from typing import Any
 
 from stagewise.errors import Refused, nearest
 
+
 def print_settings(cls, default) -> None:
     """The settings of an experiment: for each its kind or legal values, a word on it, and its value."""
     from rich.console import Console
@@ -67,9 +68,7 @@ def _setting(cls, default, option: str, words: list[str]) -> tuple[str, Any]:
             path, words = plain, ["False"]
     if path not in known:
         close = nearest(path, [f"--{each}" for each in known])
-        raise Refused(
-            f"{cls.name} has no setting {option}{close} (see stagewise run {cls.name} --help)"
-        )
+        raise Refused(f"{cls.name} has no setting {option}{close} (see stagewise run {cls.name} --help)")
     hint = hint_of(cls, path)
     if hint is bool and not words:
         words = ["True"]

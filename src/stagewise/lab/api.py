@@ -312,8 +312,8 @@ def _named(name: str) -> Claim | Figure:
     claims = catalogue.claims()
     if name not in known and name not in claims:
         raise Refused(
-            f"unknown figure or claim {name!r}{nearest(name, [*known, *claims])}; `stagewise list PAPER` shows "
-            "them all"
+            f"unknown figure or claim {name!r}{nearest(name, [*known, *claims])}; `stagewise list PAPER` "
+            "shows them all"
         )
     return known[name] if name in known else claims[name]
 

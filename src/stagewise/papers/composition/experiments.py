@@ -355,7 +355,7 @@ class Same(Experiment):
         for setting in ("algorithm", "readout", "tested"):
             require(
                 getattr(self.training, setting) == getattr(usual, setting),
-                f"{self.name}: both algorithms are run side by side and nothing is tested, so {setting} would "
+                f"{self.name}: both algorithms are run and nothing is tested, so {setting} would "
                 f"be ignored (leave --training.{setting})",
             )
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from stagewise.lab.judge.statistics import FAILS, HOLDS, INCONCLUSIVE, Verdict
+from stagewise.lab.judge.statistics import FAILS, HOLDS, Verdict
 from stagewise.lab.spec.settings import setting
 from stagewise.lazy import xr
 
@@ -48,11 +48,8 @@ def _cut_off(verdict: Verdict, run: xr.Dataset, full: int, outcome: str) -> Verd
     samples = setting(run, "samples")
     if samples >= full or verdict.outcome != outcome:
         return verdict
-    return Verdict(
-        INCONCLUSIVE,
-        verdict.measured,
-        verdict.seeds,
-        f"the budget was cut from {full:,} to {samples:,} samples",
+    return verdict.left_open(
+        f"the budget was cut from {full:,} to {samples:,} samples", f"a budget of {full:,} samples"
     )
 
 

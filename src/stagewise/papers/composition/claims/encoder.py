@@ -5,7 +5,12 @@ from __future__ import annotations
 import numpy as np
 
 from stagewise.lab.judge.claims import claim
-from stagewise.lab.judge.statistics import INCONCLUSIVE, Verdict, difference_of_shares, share_of_seeds
+from stagewise.lab.judge.statistics import (
+    Verdict,
+    difference_of_shares,
+    share_of_seeds,
+    undecided,
+)
 from stagewise.lab.spec.settings import setting
 from stagewise.lab.spec.study import BeyondQuick
 from stagewise.lazy import xr
@@ -227,7 +232,7 @@ def success_is_early_or_not_at_all(runs: xr.Dataset, spread: bool) -> Verdict:
     when = runs.sel(form="readouts").done_at.values
     succeeded = when[when >= 0]
     if not succeeded.size:
-        return Verdict(INCONCLUSIVE, {}, int(when.size), "no seed learned 4 hops")
+        return undecided("no seed learned 4 hops", "more seeds, or a larger budget", int(when.size))
     times = np.linspace(0, runs.step.values[-1], succeeded.size + 2)[1:-1] if spread else succeeded
     return share_of_seeds("share of successes by then", times <= runs.step.values[-1] / 10).also(
         successes=float(succeeded.size),

@@ -5,7 +5,14 @@ from __future__ import annotations
 import numpy as np
 
 from stagewise.lab.judge.claims import claim
-from stagewise.lab.judge.statistics import UNTESTED, Verdict, all_of, exactly, median_over_seeds, slope
+from stagewise.lab.judge.statistics import (
+    Verdict,
+    all_of,
+    exactly,
+    median_over_seeds,
+    slope,
+    untested,
+)
 from stagewise.papers.composition import queries
 from stagewise.tasks.composition import Composition
 
@@ -127,7 +134,7 @@ def every_query_learner_fails() -> Verdict:
     """No learner that asks fewer queries, or is content with less exact answers, learns the k-fold task.
 
     Threshold: none, because a lower bound over all learners cannot be run."""
-    return Verdict(UNTESTED, {}, 0, "a lower bound over all learners cannot be run")
+    return untested("a lower bound over all learners cannot be run", "no run can: it speaks of every learner")
 
 
 @claim(

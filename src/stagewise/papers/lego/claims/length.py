@@ -6,12 +6,12 @@ import numpy as np
 
 from stagewise.lab.judge.claims import claim
 from stagewise.lab.judge.statistics import (
-    INCONCLUSIVE,
     Verdict,
     all_of,
     exactly,
     share_of_seeds,
     slope,
+    undecided,
 )
 from stagewise.lab.spec.settings import setting
 from stagewise.lab.spec.study import BeyondQuick
@@ -263,7 +263,7 @@ def concentration_is_set_by_the_clip(runs: xr.Dataset, constant: float) -> Verdi
     from stagewise.training.stages import EVENT
 
     if not bool((runs.outcome == EVENT).all()):
-        return Verdict(INCONCLUSIVE, {}, "exact", "some flows did not reach the stop")
+        return undecided("some flows did not reach the stop", "a larger limit of the flow's time", "exact")
     missed = runs.missed.isel(record=-1, seed=0).values
     bound = np.array([_c1(clip) for clip in runs["clip"].values])
     return all_of(

@@ -7,7 +7,6 @@ import numpy as np
 from stagewise.lab.judge.claims import claim
 from stagewise.lab.judge.statistics import (
     HOLDS,
-    INCONCLUSIVE,
     Verdict,
     all_of,
     share_of_seeds,
@@ -80,11 +79,9 @@ def embeddings_need_not_be_orthonormal(run: xr.Dataset) -> Verdict:
     )
     stuck = int((run.outcome == GAVE_UP).sum())
     if stuck and verdict.outcome != HOLDS:
-        return Verdict(
-            INCONCLUSIVE,
-            verdict.measured,
-            verdict.seeds,
+        return verdict.left_open(
             f"the solver gave up in {stuck} of {verdict.seeds} seeds before the end",
+            "more steps of the solver",
         )
     return verdict
 

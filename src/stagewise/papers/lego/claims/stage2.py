@@ -5,7 +5,12 @@ from __future__ import annotations
 import numpy as np
 
 from stagewise.lab.judge.claims import claim
-from stagewise.lab.judge.statistics import UNTESTED, Verdict, all_of, exactly
+from stagewise.lab.judge.statistics import (
+    Verdict,
+    all_of,
+    exactly,
+    untested,
+)
 from stagewise.lazy import xr
 from stagewise.papers.lego.closed import chains, ideal_features, seen_by_neurons
 from stagewise.papers.lego.readings import at_loss, at_time, each, least_loss
@@ -291,10 +296,8 @@ def the_gap_is_bounded() -> Verdict:
     """At the end of stage 2.3 the gap is below (d^1.01 epsilon)^(1/(q-1)) log d.
 
     Threshold: none, because the bound is above 1, which no gap exceeds, at every d and q that can be run."""
-    return Verdict(
-        UNTESTED,
-        {},
-        0,
+    return untested(
         "the lemma asks for sigma0 << epsilon <= d^-1.01 at once, which no d allows, and its bound exceeds 1 "
         "wherever epsilon is larger",
+        "no run can: the conditions exclude each other",
     )

@@ -8,7 +8,6 @@ import numpy as np
 
 from stagewise.lab.judge.claims import claim
 from stagewise.lab.judge.statistics import (
-    INCONCLUSIVE,
     Verdict,
     all_of,
     exactly,
@@ -78,7 +77,7 @@ def repetition_learns_what_fresh_data_does_not(runs: xr.Dataset) -> Verdict:
         learned, share_of_seeds("share of seeds where more heads are not slower", ratio <= 1)
     ).also(**shown)
     if verdict.outcome == "holds":
-        return Verdict(INCONCLUSIVE, verdict.measured, verdict.seeds, "only one layer was run")
+        return verdict.left_open("only one layer was run", "runs with more layers, as at preset standard")
     return learned_within(verdict, runs) if setting(runs, "training_set") else verdict
 
 

@@ -6,12 +6,12 @@ import numpy as np
 
 from stagewise.lab.judge.claims import claim
 from stagewise.lab.judge.statistics import (
-    INCONCLUSIVE,
-    UNTESTED,
     Verdict,
     all_of,
     median_over_seeds,
     share_of_seeds,
+    undecided,
+    untested,
 )
 from stagewise.lab.spec.settings import setting
 from stagewise.lab.spec.study import BeyondQuick
@@ -38,11 +38,10 @@ def falls_with_the_jump(run: xr.Dataset, arm: str, entropy: xr.DataArray) -> Ver
     is nothing to say."""
     jumped = first_reaching(run).notnull()
     if float(jumped.mean()) < 0.5:
-        return Verdict(
-            INCONCLUSIVE,
-            {},
-            jumped.size,
+        return undecided(
             f"accuracy jumped in {int(jumped.sum())} of {jumped.size} seeds only",
+            "a larger budget, in which more seeds learn",
+            jumped.size,
         )
     apart = abs(np.log2(half_fallen(run, entropy).clip(1) / first_reaching(run)))
     together = rank_correlation(entropy, run.accuracy)
@@ -210,7 +209,7 @@ def sparse_attention_means_right_answers(run: xr.Dataset, answers_at: int) -> Ve
     sparse = (run.isel(record=-1).entropy.sel(layer=1, places="asked").min("head") < 0.5).values
     right = (run.isel(record=answers_at).accuracy > 0.95).values
     if not sparse.any():
-        return Verdict(INCONCLUSIVE, {}, 0, "no seed's attention became sparse")
+        return undecided("no seed's attention became sparse", "a larger budget, in which it does")
     return share_of_seeds("share of sparse seeds that are right", right[sparse]).also(
         sparse=float(sparse.mean()), right_and_not_sparse=float((right & ~sparse).mean())
     )
@@ -247,12 +246,10 @@ def training_on_reasoning_makes_attention_sparser(run: xr.Dataset) -> Verdict:
 
 
 def _needs_weights(what: str) -> Verdict:
-    return Verdict(
-        UNTESTED,
-        {},
-        0,
+    return untested(
         f"the weights of {what} cannot be had here: "
         "`stagewise probe-attention MODEL gsm8k.jsonl` measures it",
+        f"the weights of {what}",
     )
 
 

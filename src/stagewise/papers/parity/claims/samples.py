@@ -6,7 +6,6 @@ import numpy as np
 
 from stagewise.lab.judge.claims import claim
 from stagewise.lab.judge.statistics import (
-    INCONCLUSIVE,
     Verdict,
     all_of,
     exactly,
@@ -263,7 +262,7 @@ def the_order_of_the_secret_does_not_matter(ascending: xr.Dataset, shuffled: xr.
     ratio = samples_needed(shuffled) / samples_needed(ascending)
     verdict = median_over_seeds("random over ascending", ratio, at_least=0.5, at_most=2)
     if not bool((solved(ascending) & solved(shuffled)).all()):
-        return Verdict(INCONCLUSIVE, verdict.measured, verdict.seeds, "some seeds did not get there")
+        return verdict.left_open("some seeds did not get there", "a larger budget")
     return verdict
 
 

@@ -8,13 +8,13 @@ import numpy as np
 
 from stagewise.lab.judge.claims import claim
 from stagewise.lab.judge.statistics import (
-    INCONCLUSIVE,
-    UNTESTED,
     Verdict,
     all_of,
     median_over_seeds,
     share_of_seeds,
     slope,
+    undecided,
+    untested,
 )
 from stagewise.lab.spec.settings import setting
 from stagewise.lab.spec.study import BeyondQuick
@@ -155,7 +155,7 @@ def few_bits_are_enough_for_the_trained_network(runs: xr.Dataset, per_doubling: 
             run.accuracy.values == 1
         ]
         if not rounded_right.size:
-            return Verdict(INCONCLUSIVE, {}, 0, f"no seed is right unrounded at n = {n}")
+            return undecided(f"no seed is right unrounded at n = {n}", "more neurons or a larger batch")
         verdicts.append(share_of_seeds(f"share of seeds, n = {n}", rounded_right))
         needed[f"bits_needed_n{n}"] = float(fewest_bits(right).median())
     return all_of(*verdicts).also(**needed)
@@ -180,7 +180,7 @@ def no_small_algorithm_learns_without_a_chain_of_thought() -> Verdict:
     many samples.
 
     Threshold: none, because a statement about all algorithms is proved, not measured."""
-    return Verdict(UNTESTED, {}, 0, "a lower bound for all algorithms")
+    return untested("a lower bound for all algorithms", "no run can: it speaks of every algorithm")
 
 
 @claim(
