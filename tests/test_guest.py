@@ -14,7 +14,7 @@ def mine():
     x = jax.jit(lambda x: x @ x.T + jnp.arange(3.0).sum())(jnp.ones((4, 4)))
     return str(x.dtype), str(jnp.asarray(1.0).dtype), jax.config.jax_enable_x64
 def state():
-    caches = jax.config.jax_compilation_cache_dir, jax.config.jax_cpu_enable_async_dispatch
+    caches = jax.config.jax_compilation_cache_dir, jax.config.values["jax_cpu_enable_async_dispatch"]
     handlers = [repr(signal.getsignal(one)) for one in (signal.SIGINT, signal.SIGTERM)]
     return [sorted(os.environ.items()), caches, handlers, threading.active_count(), sys.gettrace() is None]
 told = [mine()]

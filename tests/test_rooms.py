@@ -4,9 +4,11 @@ import ast
 from pathlib import Path
 
 SOURCE = Path(__file__).parent.parent / "src" / "stagewise"
-LIGHT = {"errors", "lazy", "threads"}  # a few lines each, which every room may use
+LIGHT = {"errors", "lazy", "precision", "threads"}  # a few lines each, which every room may use
 
 ARROWS = {
+    "compilation": set(),
+    "process": {"compilation"},
     "tasks": set(),
     "models": set(),
     "probes": set(),
@@ -16,7 +18,7 @@ ARROWS = {
     "lab.judge": {"lab.spec", "lab.store"},
     "lab.draw": {"lab.spec", "lab.store", "lab.judge"},
     "lab.catalogue": {"lab.spec", "lab.judge", "lab.draw", "papers"},
-    "lab.execute": {"lab.catalogue", "lab.spec", "lab.store", "training"},
+    "lab.execute": {"lab.catalogue", "lab.spec", "lab.store", "process", "training"},
     "lab.report": {"lab.catalogue", "lab.draw", "lab.execute", "lab.judge", "lab.spec", "lab.store"},
     "lab.api": {
         "lab.catalogue",
@@ -50,6 +52,7 @@ ARROWS = {
         "lab.spec",
         "lab.store",
         "models",
+        "process",
         "training",
     },
 }

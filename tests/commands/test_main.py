@@ -44,7 +44,10 @@ def stagewise(*arguments, cwd=None):
         (["run", "mixture.joint", "--preset", "quik"], "did you mean quick?"),
         (["run", "mixture.joint", "--seeds", "0"], "seeds must lie between 1 and 100000"),
         (["run", "mixture.joint", "--runs", "/proc/x"], "cannot create the folder"),
-        (["run", "mixture.joint", "--learning_rate", "inf"], "must be a finite number"),
+        (
+            ["run", "mixture.joint", "--learning_rate", "inf"],
+            "--learning_rate takes a finite number, not inf",
+        ),
         (
             ["run", "mixture.joint", "--trains", "neuron"],
             "--trains takes one of both, neurons, attention, not neuron",
@@ -57,7 +60,7 @@ def stagewise(*arguments, cwd=None):
         (["reproduce", "mixture.joint"], "is something to run"),
         (["run", "mixture.joint", "--runs", ""], "must not be empty"),
         (["runs", "--runs", "/nowhere"], "there is no folder /nowhere"),
-        (["list", "mixture.nothing"], "unknown paper, experiment, study or claim"),
+        (["list", "mixture.nothing"], "unknown paper, experiment, study, claim or figure"),
         (["report", "mixture"], "are not stored yet"),
         (["reproduce", "mixture.fig1z"], "unknown paper or claim 'mixture.fig1z' (did you mean mixture.fig1"),
         (["reproduce", "mixture", "--preset", "huge"], "unknown preset"),

@@ -84,7 +84,7 @@ def test_the_help_has_a_word_on_every_option_and_its_legal_values(name, capsys):
         for choice in typing.get_args(hint_of(cls, path)):
             if isinstance(choice, str):
                 assert choice in told
-    assert all(f"preset {preset}:" in told for preset in ("quick", "standard", "paper"))
+    assert all(f"preset {preset}:" in told for preset in ("quick", "standard", "long", "paper"))
 
 
 def test_whole_numbers_may_be_written_with_an_exponent():

@@ -9,8 +9,8 @@ from typing import Any
 from stagewise.errors import Refused
 
 PRESETS = (
-    "quick (a minute a paper), standard (more seeds and sizes) or paper (the paper's own settings); default "
-    "quick"
+    "quick (a minute a paper), standard (more seeds and sizes), long (hours, to decide what standard leaves "
+    "open) or paper (the paper's own settings); default quick"
 )
 
 

@@ -15,6 +15,20 @@ ABOUT = "Judge the claims of a paper, one claim, or all of them."
 def add_options(sub: argparse.ArgumentParser) -> None:
     add_report(sub)
     sub.add_argument("--against", type=Path, help="an earlier ledger.json: show what changed")
+    sub.add_argument("--first_seed", type=int, default=0, help="judge on the seeds from here on (default: 0)")
+    sub.add_argument(
+        "--nulls",
+        type=int,
+        default=0,
+        metavar="N",
+        help="put every judge to so many nulls (default: 0)",
+    )
+    sub.add_argument(
+        "--fragile",
+        action="store_true",
+        help="run all a second time, from starts off by rounding errors, and mark verdicts that change",
+    )
+    sub.add_argument("--into", type=Path, help="a kept ledger, such as ledger/standard.json, to add to")
     add_engine(sub)
     add_runs(sub)
 
@@ -37,6 +51,10 @@ def act(options, rest) -> int:
         out=options.out,
         runs=options.runs,
         progress=shown(),
+        first_seed=options.first_seed,
+        nulls=options.nulls,
+        fragile=options.fragile,
+        into=options.into,
         **chosen_engine(options),
     )
     from stagewise.commands.ledger_table import print_ledger
@@ -45,6 +63,8 @@ def act(options, rest) -> int:
     if before is not None:
         lines = changes(before, read_json(done.ledger), complete=options.what == "all")
         print(f"against {options.against}: " + ("; ".join(lines) if lines else "no verdict changed"))
+    for line in done.added:
+        print(f"added to {options.into}: {line}")
     print(f"ledger: {done.ledger}\nreport: {done.report}")
     return print_defects(done, options.debug)
 

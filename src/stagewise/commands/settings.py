@@ -15,7 +15,7 @@ def print_settings(cls, default) -> None:
     from rich.table import Table
     from rich.text import Text
 
-    from stagewise.lab.spec.experiment import PRESETS
+    from stagewise.lab.spec.experiment import PRESETS, at_preset
     from stagewise.lab.spec.settings import flatten, hint_of, kind_of
     from stagewise.lab.spec.words import words_on
 
@@ -30,7 +30,7 @@ def print_settings(cls, default) -> None:
     console.print("settings, with what they take and what they are at this preset", markup=False)
     console.print(table)
     for preset in PRESETS:
-        changes = cls.presets.get(preset, {})
+        changes = at_preset(cls.presets, preset)
         told = ", ".join(f"{path} {value}" for path, value in changes.items()) or "as declared"
         console.print(f"preset {preset}: {told}", markup=False)
 

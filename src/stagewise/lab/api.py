@@ -12,7 +12,7 @@ from stagewise.lab import catalogue
 from stagewise.lab.execute.progress import Progress
 from stagewise.lab.execute.sweep import Sweep
 from stagewise.lab.judge.claims import Claim
-from stagewise.lab.spec.experiment import Experiment, check_preset, choose
+from stagewise.lab.spec.experiment import Experiment, Preset, check_preset, choose
 from stagewise.lab.spec.settings import override
 from stagewise.lab.spec.study import Grid, Study, names
 from stagewise.lab.store.files import make_folder, prepare_for, write_json
@@ -111,6 +111,7 @@ class Reproduction:
     undrawn: Mapping[str, str]  # figures that could not be drawn, and why
     ledger: Path
     report: Path
+    added: Sequence[str] = ()  # lines of the kept ledger to which seeds were added
 
     @property
     def defects(self) -> list[str]:
@@ -147,19 +148,34 @@ def reproduce(
     workers: int | None = None,
     address: str | None = None,
     retry: bool = False,
+    first_seed: int = 0,
+    nulls: int = 0,
+    fragile: bool = False,
+    into: Path | str | None = None,
 ) -> Reproduction:
     """Judge the claims of a paper, one claim, or all, and write `ledger.json`, `report.html` and the figures.
 
     What is stored is not run again; with `stored_only`, nothing is, and missing runs are refused. Of a single
     claim, only those figures are drawn that need no further runs. Claims whose runs fail are `broken`, and
-    the others are judged. `engine` and `retry` are those of `run`."""
+    the others are judged. `engine` and `retry` are those of `run`.
+
+    `first_seed` judges on other seeds, such as fresh ones from 1000 on. With `nulls`, every judge is put to
+    so many nulls of its claim. With `fragile`, everything is run a second time from starts that are off by
+    rounding errors, and verdicts that change are marked. `into` names a kept ledger to add the lines to."""
     check_preset(preset)
-    claims = claims_named(name)
+    from stagewise.lab.judge.kept import check_is_of, merge_into
+
+    asked, claims = preset, claims_named(name)
+    if first_seed:
+        preset = Preset.but(preset, first_seed=first_seed)
+    if into:
+        prepare_for(Path(into), progress.note)
+        check_is_of(Path(into), asked)
     root = make_folder(Path(runs) if runs else runs_root())
     target = make_folder(Path(out) if out else root / "reports" / f"{name}.{preset}")
     from stagewise.lab.execute import engines
     from stagewise.lab.execute.run import run_all
-    from stagewise.lab.judge.ledger import judge_all, to_json
+    from stagewise.lab.judge.ledger import experiments_for, judge_all, marked_fragile, to_json
     from stagewise.lab.report import draw_all, write
 
     found = engines.engine(engine, workers, address)
@@ -175,11 +191,16 @@ def reproduce(
             "them",
         )
     done = run_all(experiments, root, progress, found, retry)
-    entries = judge_all(claims, preset, root, done)
+    entries = judge_all(claims, preset, root, done, nulls)
+    if fragile:
+        nudged = Preset.but(asked, first_seed=first_seed, perturbed=1)
+        again = run_all(experiments_for(claims, nudged), root, progress, found, retry)
+        entries = marked_fragile(entries, judge_all(claims, nudged, root, again))
+    added = merge_into(Path(into), entries, asked) if into else []
     write_json(target / "ledger.json", to_json(entries))
     charts, undrawn = draw_all(figures, preset, done)
     report = write(_papers_of(claims), entries, charts, preset, done, target)
-    return Reproduction(entries, undrawn, target / "ledger.json", report)
+    return Reproduction(entries, undrawn, target / "ledger.json", report, added)
 
 
 def wanted(claims: Sequence[Claim], preset: str) -> tuple[list[Experiment], list[Figure]]:

@@ -75,6 +75,24 @@ def stacked(lanes: Sequence[Any]) -> Any:
     return jax.tree.map(lambda *leaves: np.stack(leaves), *lanes)
 
 
+def nudged(state: State, number: int) -> State:
+    """A start with every weight off by a random rounding error; with number 0, as it was.
+
+    Where results hang on the last digits, such a start shows it."""
+    if not number:
+        return state
+    rng = np.random.default_rng(number)
+
+    def nudge(leaf: Any) -> np.ndarray:
+        leaf = np.asarray(leaf)
+        if not np.issubdtype(leaf.dtype, np.floating):
+            return leaf
+        off = np.finfo(leaf.dtype).eps * rng.uniform(-1, 1, leaf.shape)
+        return leaf * (1 + off).astype(leaf.dtype)
+
+    return state | {"weights": jax.tree.map(nudge, state["weights"])} if "weights" in state else state
+
+
 # Every random number comes from one of these streams of a seed, so that none depends on another's length.
 INITIAL, DATA, EVALUATION = 0, 1, 2
 

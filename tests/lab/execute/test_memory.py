@@ -45,4 +45,4 @@ def test_compiling_is_announced_off_a_terminal_and_long_work_says_how_long(capsy
     for _ in range(3):
         lines.advance("training", 10, 5.0)
     said = capsys.readouterr().err
-    assert said.count("to go") == 1 and "hour" in said or "min" in said
+    assert said.count("to go") == 1 and "about 2.8 h to go" in said

@@ -143,7 +143,7 @@ def test_both_algorithms_climb_the_staircase(changes):
 
 
 def test_both_algorithms_learn_the_same_matrices_and_others_of_another_target():
-    training = Theory(task=Composition(4, 3), fresh=False, tested=20)
+    training = Theory(task=Composition(4, 3), fresh=False)
     assert np.min(same.measure(Same(training=training), 0)["cosine"]) > 0.99
     assert np.abs(same.measure(Same(training=training, other_target=True), 0)["cosine"][0]) < 0.9
 

@@ -220,7 +220,8 @@ def test_descent_goes_to_the_flow_as_the_rate_falls(runs):
 
 def test_starts_have_their_scales():
     for start in STARTS:
-        settings = TwoPhases(task=SHARED, initial=start, width=200, neurons=300, attention_scale=0.5)
+        scale = {"attention_scale": 0.5} if start == "condition1" else {}
+        settings = TwoPhases(task=SHARED, initial=start, width=200, neurons=300, **scale)
         w, (s0, s1) = initial.draw_weights(settings, 0), settings.scales()
         assert w["W"].std() == pytest.approx(s1, rel=0.02) and w["WK"].std() == pytest.approx(s0, rel=0.03)
     uniform = initial.draw_weights(TwoPhases(task=SHARED, initial="torch_linear"), 0)

@@ -18,7 +18,7 @@ from stagewise.lab.store.block import Block
 from stagewise.lab.store.netcdf import encode
 from stagewise.lab.store.run import at_full_length, flatten, label, unflatten
 from stagewise.precision import in_double
-from stagewise.training.program import Program, State
+from stagewise.training.program import Program, State, nudged
 
 SECONDS_BETWEEN_CHECKPOINTS = number(
     "STAGEWISE_CHECKPOINT_SECONDS", os.environ.get("STAGEWISE_CHECKPOINT_SECONDS", "5")
@@ -141,7 +141,10 @@ def _resume(program: Program, group: list[Block], progress: Progress):
 
 def started(group: Group) -> State:
     """The state of all lanes of a group at its start."""
-    parts = [block.experiment.start(np.arange(block.first, block.last)) for block in group]
+    parts = [
+        nudged(block.experiment.start(np.arange(block.first, block.last)), block.experiment.perturbed)
+        for block in group
+    ]
     return jax.tree.map(lambda *leaves: np.concatenate(leaves), *parts)
 
 

@@ -13,7 +13,7 @@ from typing import Any
 from stagewise.errors import require
 from stagewise.lab.execute.progress import Progress
 from stagewise.lab.spec.experiment import Experiment
-from stagewise.lab.spec.settings import from_json
+from stagewise.lab.spec.settings import from_json, which
 from stagewise.lab.store.block import Block, code_of
 from stagewise.lab.store.files import Damaged
 from stagewise.lab.store.runs import blocks
@@ -75,7 +75,7 @@ def jobs_of(
     else is missing now, unless their group broke; so do blocks that ran to the end together and were not
     finished. `most_lanes` bounds other groups. With `only_look`, damaged blocks are not set aside."""
     unique = list(dict.fromkeys(experiments))
-    most: dict[tuple[str, str], Experiment] = {}
+    most: dict[tuple[str, str, int], Experiment] = {}
     for experiment in unique:
         known = most.setdefault(_identity(experiment), experiment)
         if experiment.lanes > known.lanes:
@@ -208,10 +208,10 @@ def read_group(stored: Sequence[Mapping[str, Any]], root: Path) -> Group:
     group = []
     for one in stored:
         first, last = one["seeds"]
-        experiment = from_json(known[one["experiment"]], one["settings"] | {"seeds": last})
+        experiment = from_json(known[one["experiment"]], one["settings"] | which(first, last))
         group.append(Block(experiment, first, last, root.joinpath(*one["folder"].split("/"))))
     return group
 
 
-def _identity(experiment: Experiment) -> tuple[str, str]:
-    return experiment.name, experiment.digest
+def _identity(experiment: Experiment) -> tuple[str, str, int]:
+    return experiment.name, experiment.digest, experiment.first

@@ -18,7 +18,7 @@ from stagewise.lab import catalogue
 from stagewise.lab.execute.jobs import Jobs, jobs_of
 from stagewise.lab.execute.progress import Progress
 from stagewise.lab.execute.run import run_jobs
-from stagewise.lab.spec.experiment import Experiment, Plan, check_preset, choose
+from stagewise.lab.spec.experiment import Experiment, Plan, at_preset, check_preset, choose
 from stagewise.lab.spec.settings import digest, flatten, typed
 from stagewise.lab.spec.study import Grid, Study
 from stagewise.lab.store.files import Damaged, make_folder, read_json, write_json
@@ -62,7 +62,7 @@ class Sweep:
         """A study of a paper, as a sweep."""
         grid = study.at(preset)
         shared: dict[str, Any] = {}
-        for path, value in (dict(grid.base.changes) | dict(grid.base.by_preset.get(preset, {}))).items():
+        for path, value in (dict(grid.base.changes) | dict(at_preset(grid.base.by_preset, preset))).items():
             shared |= (
                 {f"{path}.{inner}": each for inner, each in flatten(value).items()}
                 if is_dataclass(value)
@@ -233,7 +233,7 @@ def gather(planned: Planned):
 
     seeds, found = max(cell.lanes for cell in planned.cells), []
     for cell in planned.cells:
-        parts = [part for part in planned.jobs.blocks[cell] if part.first < cell.lanes]
+        parts = [part for part in planned.jobs.blocks[cell] if part.first < cell.last]
         whole = load_run(cell, parts).arrays if all(part.finished for part in parts) else None
         if whole is not None and cell.lanes < seeds:  # nothing is random there: one run stands for all seeds
             whole = whole.at_seeds(np.zeros(seeds, int))

@@ -8,7 +8,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from stagewise.lab.judge.statistics import Verdict
+from stagewise.lab.judge.nulls import Null
+from stagewise.lab.judge.verdict import Verdict
 from stagewise.lab.spec.study import filled
 
 
@@ -17,7 +18,9 @@ class Claim:
     """A statement, where it stands, what it needs, what would fool it, and how it is judged.
 
     `needs` are plans, studies or plain values, passed to `judge` by name as trajectories, datasets or
-    themselves. `control` replaces some of them by something on which the claim must not hold."""
+    themselves. `control` replaces some of them by something on which the claim must not hold: a run, or
+    another reading. `null` makes many such things without training, to see how often `judge` is fooled.
+    `uses` are the claims that this one rests on, by id."""
 
     id: str
     source: str
@@ -31,6 +34,8 @@ class Claim:
     beyond_paper: bool
     restated: str
     note: str
+    uses: tuple[str, ...]
+    null: Null | None
     judge: Callable[..., Verdict]
 
     @property
@@ -40,6 +45,10 @@ class Claim:
     def needs_at(self, preset: str, control: bool = False) -> dict[str, Any]:
         """What `judge` is given, with the preset filled in but nothing run yet."""
         return filled(dict(self.needs) | (dict(self.control) if control else {}), preset)
+
+    def arms_at(self, preset: str) -> dict[str, Any]:
+        """What its null draws from beside that."""
+        return filled(self.null.needs if self.null else {}, preset)
 
 
 def claim(
@@ -53,6 +62,8 @@ def claim(
     beyond_paper: bool = False,
     restated: str = "",
     note: str = "",
+    uses: tuple[str, ...] = (),
+    null: Null | None = None,
 ) -> Callable[[Callable[..., Verdict]], Claim]:
     """Make a claim of a function. Its docstring holds the statement and, after `Threshold:`, `what, because
     why`."""
@@ -78,6 +89,8 @@ def claim(
             beyond_paper,
             restated,
             note,
+            uses,
+            null,
             judge,
         )
 

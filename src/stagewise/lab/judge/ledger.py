@@ -6,15 +6,17 @@ import math
 import time
 import traceback
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from stagewise.errors import Failed, one_line
 from stagewise.lab.judge.claims import Claim
-from stagewise.lab.judge.statistics import BROKEN, HOLDS, UNTESTED, Interval, Verdict
-from stagewise.lab.spec.experiment import Experiment
+from stagewise.lab.judge.nulls import Calibration, calibrated
+from stagewise.lab.judge.verdict import BROKEN, HOLDS, Interval, Verdict, untested
+from stagewise.lab.spec.experiment import PRESETS, Experiment
 from stagewise.lab.spec.study import NOT_YET, Grid
+from stagewise.lab.store.block import code_of
 from stagewise.precision import in_double
 
 if TYPE_CHECKING:
@@ -32,13 +34,18 @@ class Entry:
     seconds: float
     runs: tuple[str, ...]
     trace: str = ""  # of the error that kept the claim from being judged, if any
+    code: Mapping[str, str] = field(default_factory=dict)  # digests, by experiment
+    null: Calibration | None = None
+    fragile: bool = False  # whether the verdict is another one where starts differ by rounding errors
 
     @property
     def defect(self) -> str:
         """What is wrong with the claim itself: it broke, or it also holds where it must not."""
         if self.verdict.outcome == BROKEN:
             return self.verdict.why
-        return "holds on its control" if self.control.outcome == HOLDS else ""
+        if self.control.outcome == HOLDS:
+            return "holds on its control"
+        return self.null.defect if self.null else ""
 
     def to_json(self) -> dict[str, Any]:
         claim, verdict = self.claim, self.verdict
@@ -53,6 +60,7 @@ class Entry:
             "threshold": claim.threshold,
             "reason": claim.reason,
             "seeds": verdict.seeds,
+            "margin": None if verdict.margin is None else round(verdict.margin, 3),
             "control": {
                 "what": claim.control_is,
                 "verdict": self.control.outcome,
@@ -65,6 +73,11 @@ class Entry:
             "restated": claim.restated,
             "note": claim.note,
             "why": verdict.why,
+            "decides": verdict.decides,
+            "uses": list(claim.uses),
+            "null": self.null.to_json() if self.null else None,
+            "fragile": self.fragile,
+            "code": dict(self.code),
             "defect": self.defect,
         }
 
@@ -91,30 +104,40 @@ def experiments_for(claims: Iterable[Claim], preset: str) -> list[Experiment]:
     return [
         e
         for claim in tested
-        for control in (False, True)
-        for e in experiments_of(claim.needs_at(preset, control))
+        for needs in (claim.needs_at(preset), claim.needs_at(preset, True), claim.arms_at(preset))
+        for e in experiments_of(needs)
     ]
 
 
 @in_double
-def judge_all(claims: Iterable[Claim], preset: str, root: Path, runs: Runs) -> list[Entry]:
-    """Judge each claim, and each on its control, from finished runs; one whose run failed is broken."""
-    return [_judge(claim, preset, root, runs) for claim in claims]
+def judge_all(claims: Iterable[Claim], preset: str, root: Path, runs: Runs, trials: int = 0) -> list[Entry]:
+    """Judge each claim, and each on its control, from finished runs; one whose run failed is broken. With
+    `trials`, each judge is put to its null so many times."""
+    return [_judge(claim, preset, root, runs, trials) for claim in claims]
 
 
-def _judge(claim: Claim, preset: str, root: Path, runs: Runs) -> Entry:
+def _judge(claim: Claim, preset: str, root: Path, runs: Runs, trials: int) -> Entry:
     began = time.monotonic()
     needs = claim.needs_at(preset)
     if missing(needs):
-        verdict = Verdict(UNTESTED, {}, 0, f"it takes more than preset {preset} has: try --preset standard")
+        larger = next_preset(claim, preset)
+        verdict = untested(
+            f"it takes more than preset {preset} has: try --preset {larger}", f"preset {larger}"
+        )
         return Entry(claim, verdict, verdict, preset, 0.0, ())
     used = [runs[experiment] for experiment in experiments_of(needs) if experiment in runs]
     folders = tuple(dict.fromkeys(str(f.relative_to(root)) for run in used for f in run.folders))
+    code = {run.experiment.name: code_of(type(run.experiment)) for run in used}
+    null = None
     try:
-        verdict = claim.judge(**{name: given(need, runs) for name, need in needs.items()})
+        handed = {name: given(need, runs) for name, need in needs.items()}
+        verdict = claim.judge(**handed)
         fooled = claim.judge(
             **{name: given(need, runs) for name, need in claim.needs_at(preset, control=True).items()}
         )
+        if trials and claim.null:
+            arms = {name: given(need, runs) for name, need in claim.arms_at(preset).items()}
+            null = calibrated(claim.judge, claim.null, handed, arms, trials)
         trace = ""
     except Failed as error:
         verdict, trace = Verdict(BROKEN, {}, 0, str(error)), error.trace
@@ -123,7 +146,13 @@ def _judge(claim: Claim, preset: str, root: Path, runs: Runs) -> Entry:
         verdict = fooled = Verdict(BROKEN, {}, 0, f"its judge broke: {one_line(error)}")
         trace = "".join(traceback.format_exception(error))
     seconds = sum({run.folders: run.seconds for run in used}.values()) + time.monotonic() - began
-    return Entry(claim, verdict, fooled, preset, seconds, folders, trace)
+    return Entry(claim, verdict, fooled, preset, seconds, folders, trace, dict(sorted(code.items())), null)
+
+
+def next_preset(claim: Claim, preset: str) -> str:
+    """The first larger preset that has all a claim needs."""
+    larger = PRESETS[PRESETS.index(preset) + 1 :]
+    return next((each for each in larger if not missing(claim.needs_at(each))), larger[-1])
 
 
 def given(need: Any, runs: Runs) -> Any:
@@ -145,6 +174,12 @@ def to_json(entries: Iterable[Entry]) -> dict[str, Any]:
     from stagewise.lab.store.provenance import environment
 
     return {"environment": environment(), "claims": [entry.to_json() for entry in entries]}
+
+
+def marked_fragile(entries: Iterable[Entry], nudged: Iterable[Entry]) -> list[Entry]:
+    """Entries, each with whether another start, off by rounding errors, gave it another verdict."""
+    other = {entry.claim.id: entry.verdict.outcome for entry in nudged}
+    return [replace(entry, fragile=other[entry.claim.id] != entry.verdict.outcome) for entry in entries]
 
 
 def changes(before: Mapping[str, Any], after: Mapping[str, Any], complete: bool = True) -> list[str]:

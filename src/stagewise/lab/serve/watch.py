@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from stagewise.errors import Refused
 from stagewise.lab import catalogue
 from stagewise.lab.spec.experiment import PRESETS, Experiment
-from stagewise.lab.spec.settings import flatten
+from stagewise.lab.spec.settings import WHICH_SEEDS, flatten
 from stagewise.lab.store.block import Block
 from stagewise.lab.store.runs import blocks, folders, read_block, stored_run
 
@@ -90,7 +90,7 @@ def trajectory(block: Block):
 
 
 def settings_of(block: Block) -> dict[str, str]:
-    return {path: str(value) for path, value in flatten(block.experiment).items() if path != "seeds"}
+    return {path: str(value) for path, value in flatten(block.experiment).items() if path not in WHICH_SEEDS}
 
 
 def differing(all_settings: list[dict[str, str]]) -> dict[str, list[str]]:

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
-from functools import cached_property
-from typing import TYPE_CHECKING, Any, ClassVar
+from dataclasses import dataclass, field, replace
+from functools import cache, cached_property
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 from stagewise.errors import Refused, nearest, require
 from stagewise.lab.spec.settings import check_kinds, digest, override, to_json
@@ -15,7 +15,30 @@ if TYPE_CHECKING:
 
     from stagewise.training.program import Program, State
 
-PRESETS = ("quick", "standard", "paper")
+PRESETS = ("quick", "standard", "long", "paper")
+
+
+class Preset(str):
+    """The name of a preset, with settings that all of its runs have besides: fresh seeds, perturbed
+    starts."""
+
+    changes: Mapping[str, Any] = {}
+
+    @classmethod
+    def but(cls, name: str, **changes: Any) -> Preset:
+        preset = cls(name)
+        preset.changes = changes
+        return preset
+
+
+def changes_of(preset: str) -> dict[str, Any]:
+    """What a preset changes in all of its runs, beside what experiments say of it."""
+    return dict(getattr(preset, "changes", {}))
+
+
+def at_preset(table: Mapping[str, Any], preset: str) -> Any:
+    """The part of a table for a preset; preset long is like standard where nothing else is said."""
+    return table.get(preset, table.get("standard", {}) if preset == "long" else {})
 
 
 def check_preset(preset: str) -> None:
@@ -30,19 +53,32 @@ class Experiment:
     """Settings of one training run, over `seeds` seeds. Seed i is a pure function of the other settings and
     i."""
 
-    seeds: int = 8  # how many seeds, from 0 on
+    seeds: int = 8  # how many
+    first_seed: int = 0  # those from 1000 on are fresh: nothing was set or chosen with them
+    perturbed: int = 0  # starts differ by random rounding errors of this number; 0: they do not
 
     name: ClassVar[str]
     presets: ClassVar[Mapping[str, Mapping[str, Any]]] = {}
     seeds_per_block: ClassVar[int] = 64
     renamed: ClassVar[Mapping[str, str]] = {}
     """Settings that had another name before, old name -> new name: stored runs are read by either."""
+    never_counted: ClassVar[tuple[str, ...]] = ()
+    """Settings of parts that can no longer be set, since they changed nothing: stored runs may have them."""
 
     def __post_init__(self):
         check_kinds(self, self.name)
         require(
             1 <= self.seeds <= 100_000,
             f"{self.name}: seeds must lie between 1 and 100000, not {self.seeds} (set --seeds)",
+        )
+
+        require(
+            0 <= self.first_seed <= 2**30,
+            f"{self.name}: first_seed must lie between 0 and 2^30, not {self.first_seed} (set --first_seed)",
+        )
+        require(
+            0 <= self.perturbed <= 2**30,
+            f"{self.name}: perturbed must lie between 0 and 2^30, not {self.perturbed} (set --perturbed)",
         )
 
     @property
@@ -54,6 +90,20 @@ class Experiment:
     def lanes(self) -> int:
         """How many seeds are really run."""
         return 1 if self.deterministic else self.seeds
+
+    @property
+    def first(self) -> int:
+        """The first seed that is really run."""
+        return 0 if self.deterministic else self.first_seed
+
+    @property
+    def last(self) -> int:
+        """The one after the last."""
+        return self.first + self.lanes
+
+    def for_any_seed(self) -> Self:
+        """What a program needs to know of the settings: not which seeds there are."""
+        return replace(self, seeds=1, first_seed=0, perturbed=0)
 
     @property
     def trained_numbers(self) -> int:
@@ -83,14 +133,21 @@ class Experiment:
         return Plan(cls, changes)
 
     def stored(self) -> dict[str, Any]:
-        """What identifies a run: the settings without the number of seeds."""
+        """What identifies a run: the settings without those that say which seeds."""
         settings = to_json(self)
-        del settings["seeds"]
+        del settings["seeds"], settings["first_seed"]
+        if not settings["perturbed"]:
+            del settings["perturbed"]  # as runs were stored before there was such a thing
         return settings
 
     @cached_property
     def digest(self) -> str:
         return digest(self.stored())
+
+
+@cache
+def _as_declared(experiment: type[Experiment]) -> Experiment:
+    return experiment()
 
 
 @dataclass(frozen=True)
@@ -102,20 +159,23 @@ class Plan:
     by_preset: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
 
     @cached_property
-    def _made(self) -> dict[str, Experiment]:
+    def _made(self) -> dict[tuple[str, str], Experiment]:
         """By preset, what was asked for before."""
         return {}
 
     def at(self, preset: str) -> Experiment:
         check_preset(preset)
-        if preset not in self._made:
+        besides = changes_of(preset)
+        asked = str(preset), repr(besides)
+        if asked not in self._made:
             changes = (
-                dict(self.experiment.presets.get(preset, {}))
+                dict(at_preset(self.experiment.presets, preset))
                 | dict(self.changes)
-                | dict(self.by_preset.get(preset, {}))
+                | dict(at_preset(self.by_preset, preset))
+                | besides
             )
-            self._made[preset] = override(self.experiment(), changes)
-        return self._made[preset]
+            self._made[asked] = override(_as_declared(self.experiment), changes)
+        return self._made[asked]
 
     def but(self, **changes: Any) -> Plan:
         """The same plan with other settings on top, at every preset."""

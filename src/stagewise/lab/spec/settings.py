@@ -17,6 +17,9 @@ from typing import Any
 
 from stagewise.errors import Refused, nearest
 
+WHICH_SEEDS = ("seeds", "first_seed")
+"""Settings that say which seeds are run; each seed is what it is without them."""
+
 
 def flatten(settings: Any, prefix: str = "") -> dict[str, Any]:
     """Every setting by its path."""
@@ -28,10 +31,12 @@ def flatten(settings: Any, prefix: str = "") -> dict[str, Any]:
 
 
 def changed(settings: Any) -> dict[str, Any]:
-    """The settings that differ from their defaults, by path; the number of seeds aside."""
+    """The settings that differ from their defaults, by path; which seeds aside."""
     default = flatten(type(settings)())
     return {
-        path: value for path, value in flatten(settings).items() if value != default[path] and path != "seeds"
+        path: value
+        for path, value in flatten(settings).items()
+        if value != default[path] and path not in WHICH_SEEDS
     }
 
 
@@ -239,11 +244,16 @@ def to_json(settings: Any) -> dict[str, Any]:
 def from_json(cls: type, stored: Mapping[str, Any]) -> Any:
     """The settings that `to_json` wrote; a field or a kind of value that the class does not have is refused.
 
-    `cls.renamed`, if there is one, tells the new names of settings that were stored under old ones."""
+    `cls.renamed` tells the new names of settings that were stored under old ones, and `cls.never_counted`
+    those within parts that were stored once and changed nothing; both if there are any."""
     hints, renamed = _hints(cls), getattr(cls, "renamed", {})
     if not isinstance(stored, Mapping):
         raise Refused(f"{cls.__name__} cannot be {stored!r}")
     stored = {renamed.get(name, name): value for name, value in stored.items()}
+    for path in getattr(cls, "never_counted", ()):
+        part, _, name = path.partition(".")
+        if isinstance(stored.get(part), dict):
+            stored[part] = {each: value for each, value in stored[part].items() if each != name}
     known = {field.name for field in fields(cls)}
     for name in stored:
         if name not in known:
@@ -257,6 +267,11 @@ def from_json(cls: type, stored: Mapping[str, Any]) -> Any:
         return cls(**values)
     except (TypeError, AttributeError) as error:  # a word where a number is compared, and its like
         raise Refused(f"{cls.__name__} cannot be made of {values}: {error}") from error
+
+
+def which(first: int, last: int) -> dict[str, int]:
+    """The settings that say which seeds, from the first to the one before the last."""
+    return {"seeds": last - first, "first_seed": first}
 
 
 def digest(value: Any) -> str:

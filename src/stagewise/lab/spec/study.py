@@ -9,7 +9,7 @@ from itertools import product
 from typing import Any
 
 from stagewise.errors import require
-from stagewise.lab.spec.experiment import Experiment, Plan, check_preset
+from stagewise.lab.spec.experiment import Experiment, Plan, at_preset, changes_of, check_preset
 
 
 @dataclass(frozen=True)
@@ -26,18 +26,19 @@ class Study:
     at_preset: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
 
     @cached_property
-    def _made(self) -> dict[str, Grid]:
+    def _made(self) -> dict[tuple[str, str], Grid]:
         """By preset, what was asked for before."""
         return {}
 
     def at(self, preset: str) -> Grid:
         check_preset(preset)
-        if preset not in self._made:
-            changes = self.at_preset.get(preset, {})
+        asked = str(preset), repr(changes_of(preset))
+        if asked not in self._made:
+            changes = at_preset(self.at_preset, preset)
             axes = dict(self.over) | {path: values for path, values in changes.items() if path in self.over}
             base = self.base.but(**{path: v for path, v in changes.items() if path not in self.over})
-            self._made[preset] = Grid(axes, base, preset)
-        return self._made[preset]
+            self._made[asked] = Grid(axes, base, preset)
+        return self._made[asked]
 
     def __post_init__(self):
         require(

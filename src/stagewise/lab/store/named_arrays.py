@@ -38,8 +38,8 @@ class NamedArrays:
     def seeds(self) -> int:
         return len(self.coords["seed"][1])
 
-    def at_seeds(self, index: np.ndarray) -> NamedArrays:
-        """The seeds with these numbers, counted from 0 again."""
+    def at_seeds(self, index: np.ndarray, first: int = 0) -> NamedArrays:
+        """The seeds at these places, counted from `first` again."""
         taken = [
             {
                 name: (dims, values.take(index, dims.index("seed")) if "seed" in dims else values)
@@ -47,7 +47,9 @@ class NamedArrays:
             }
             for part in (self.variables, self.coords)
         ]
-        return NamedArrays(taken[0], taken[1] | {"seed": (("seed",), np.arange(len(index)))}, self.about)
+        return NamedArrays(
+            taken[0], taken[1] | {"seed": (("seed",), first + np.arange(len(index)))}, self.about
+        )
 
 
 def one_after_another(parts: list[NamedArrays]) -> NamedArrays:

@@ -44,7 +44,7 @@ class Run:
             if block.first <= seed < block.last:
                 lane = {name: array[seed - block.first] for name, array in block.final_state().items()}
                 return self.experiment.model(unflatten(lane))
-        there = f"seeds 0 to {self.blocks[-1].last - 1} were"
+        there = f"seeds {self.blocks[0].first} to {self.blocks[-1].last - 1} were"
         raise Refused(f"{self.experiment.name}: seed {seed} was not run; {there}")
 
     @property
@@ -79,7 +79,7 @@ def load_runs(parts_of: Mapping[Experiment, Sequence[Block]]) -> Runs:
     runs: dict[Experiment, Run] = {}
     failed: dict[Experiment, Failed] = {}
     for experiment, parts in parts_of.items():
-        needed = [part for part in parts if part.first < experiment.lanes]
+        needed = [part for part in parts if part.first < experiment.last]
         broken = next((part for part in needed if part.failure), None)
         if broken is None:
             runs[experiment] = load_run(experiment, needed)
@@ -90,11 +90,13 @@ def load_runs(parts_of: Mapping[Experiment, Sequence[Block]]) -> Runs:
 
 def load_run(experiment: Experiment, parts: Sequence[Block]) -> Run:
     """The run in these blocks."""
-    parts = [part for part in parts if part.first < experiment.lanes]
+    parts = [part for part in parts if part.first < experiment.last]
     whole = one_after_another([part.arrays() for part in parts])
     return Run(
         experiment,
-        whole if whole.seeds == experiment.lanes else whole.at_seeds(np.arange(experiment.lanes)),
+        whole
+        if whole.seeds == experiment.lanes
+        else whole.at_seeds(np.arange(experiment.lanes), experiment.first),
         tuple(parts),
     )
 

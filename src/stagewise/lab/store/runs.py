@@ -11,7 +11,7 @@ from typing import Any
 
 from stagewise.errors import Refused
 from stagewise.lab.spec.experiment import Experiment
-from stagewise.lab.spec.settings import by_path, changed, from_json
+from stagewise.lab.spec.settings import by_path, changed, from_json, which
 from stagewise.lab.store.block import FORMAT, Block, check_files, code_of, is_running
 from stagewise.lab.store.files import Damaged, digest_as_last_seen, read_json
 
@@ -30,10 +30,10 @@ def blocks(experiment: Experiment, root: Path) -> list[Block]:
     for folder in parent.glob(f"seeds-*.{code}"):
         if match := _BLOCK.match(folder.name):
             there.append((int(match[1]), int(match[2]), folder))
-    found, covered = [], 0
-    while covered < experiment.lanes:
+    found, covered = [], experiment.first
+    while covered < experiment.last:
         known = [Block(experiment, *entry) for entry in there if entry[0] == covered]
-        known = [block for block in known if block.finished or block.last <= experiment.lanes]
+        known = [block for block in known if block.finished or block.last <= experiment.last]
         # the one that covers most of what is done or begun: asking for fewer seeds in between must not orphan
         # what is saved
         if known:
@@ -49,7 +49,7 @@ def blocks(experiment: Experiment, root: Path) -> list[Block]:
             )
             first, last, folder = best.first, best.last, best.folder
         else:
-            first, last = covered, min(experiment.lanes, covered + experiment.seeds_per_block)
+            first, last = covered, min(experiment.last, covered + experiment.seeds_per_block)
             folder = parent / f"seeds-{first}-{last}.{code}"
         found.append(Block(experiment, first, last, folder))
         covered = last
@@ -69,7 +69,7 @@ def read_block(folder: Path, experiments: dict[str, type[Experiment]]) -> Block:
         name, (first, last) = config["experiment"], config["seeds"]
         if name not in experiments:
             raise Refused(f"{folder} is a run of {name!r}, which this stagewise does not have")
-        experiment = from_json(experiments[name], config["settings"] | {"seeds": last})
+        experiment = from_json(experiments[name], config["settings"] | which(first, last))
     except (Damaged, KeyError, TypeError, ValueError) as error:
         raise Refused(f"{folder} is damaged: {error}") from error
     return Block(experiment, first, last, folder)

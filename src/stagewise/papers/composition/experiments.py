@@ -272,7 +272,7 @@ class Identities(Experiment):
         from stagewise.papers.composition.identities import DIMS, labels_along, measure
         from stagewise.training.measurement import Measurement
 
-        return Measurement(measure, replace(self, seeds=1), tuple(DIMS.items()), labels_along(self))
+        return Measurement(measure, self.for_any_seed(), tuple(DIMS.items()), labels_along(self))
 
     def start(self, seeds):
         return {"seed": seeds}
@@ -316,7 +316,7 @@ class Counting(Experiment):
         from stagewise.training.measurement import Measurement
 
         return Measurement(
-            measure, replace(self, seeds=1), tuple(DIMS.items()), (("stage", STAGES), ("size", self.sizes))
+            measure, self.for_any_seed(), tuple(DIMS.items()), (("stage", STAGES), ("size", self.sizes))
         )
 
     def start(self, seeds):
@@ -337,6 +337,7 @@ class Same(Experiment):
     seeds: int = 6
 
     name = "composition.same"
+    never_counted = ("training.tested", "training.readout")
     presets = {"quick": {}, "standard": {}, "paper": {}}
 
     def __post_init__(self):
@@ -366,7 +367,7 @@ class Same(Experiment):
         layers = tuple(range(1, self.training.task.depth + 1))
         return Measurement(
             measure,
-            replace(self, seeds=1, training=replace(self.training, seeds=1)),
+            replace(self, training=self.training.for_any_seed()).for_any_seed(),
             tuple(DIMS.items()),
             (("layer", layers),),
         )

@@ -108,9 +108,8 @@ class Trained(Experiment):
 
     def beginning(self) -> Start:
         """What the start depends on, and nothing else."""
-        return Start(
-            1, self.task, self.width, self.neurons, self.initial, self.attention_scale, self.neuron_scale
-        )
+        shared = ("task", "width", "neurons", "initial", "attention_scale", "neuron_scale")
+        return Start(seeds=1, **{name: getattr(self, name) for name in shared})
 
     @property
     def uniform(self) -> bool:

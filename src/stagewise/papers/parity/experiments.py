@@ -233,7 +233,7 @@ class ThreeSteps(Experiment):
     def program(self):
         from stagewise.papers.parity import three_steps
 
-        return three_steps.ThreeSteps(replace(self, seeds=1))
+        return three_steps.ThreeSteps(self.for_any_seed())
 
     def start(self, seeds):
         from stagewise.papers.parity import three_steps
@@ -273,7 +273,7 @@ class Identities(ThreeSteps):
         from stagewise.papers.parity.identities import DIMS, measure
         from stagewise.training.measurement import Measurement
 
-        return Measurement(measure, replace(self, seeds=1), tuple(DIMS.items()))
+        return Measurement(measure, self.for_any_seed(), tuple(DIMS.items()))
 
     def start(self, seeds):
         return {"seed": seeds}
@@ -320,7 +320,7 @@ class Construction(Experiment):
         from stagewise.papers.parity.construction import DIMS, PRECISIONS, measure
         from stagewise.training.measurement import Measurement
 
-        return Measurement(measure, replace(self, seeds=1), tuple(DIMS.items()), (("precision", PRECISIONS),))
+        return Measurement(measure, self.for_any_seed(), tuple(DIMS.items()), (("precision", PRECISIONS),))
 
     def start(self, seeds):
         return {"seed": seeds}
@@ -350,7 +350,7 @@ class Rounded(ThreeSteps):
         from stagewise.papers.parity.precision import DIMS, PRECISIONS, measure
         from stagewise.training.measurement import Measurement
 
-        return Measurement(measure, replace(self, seeds=1), tuple(DIMS.items()), (("precision", PRECISIONS),))
+        return Measurement(measure, self.for_any_seed(), tuple(DIMS.items()), (("precision", PRECISIONS),))
 
     def start(self, seeds):
         return {"seed": seeds}
@@ -380,7 +380,7 @@ class Embeddings(Experiment):
         from stagewise.papers.parity.orthogonality import DIMS, measure
         from stagewise.training.measurement import Measurement
 
-        return Measurement(measure, replace(self, seeds=1), tuple(DIMS.items()))
+        return Measurement(measure, self.for_any_seed(), tuple(DIMS.items()))
 
     def start(self, seeds):
         return {"seed": seeds}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from math import log
 from typing import Literal
 
@@ -244,7 +244,7 @@ class Recursion(AnyVocabulary):
         from stagewise.training.measurement import Measurement
 
         along = (("times", self.tested_multiples), ("stages", tuple(2**k for k in range(1, self.stages + 1))))
-        return Measurement(measure, replace(self, seeds=1), tuple(DIMS.items()), along)
+        return Measurement(measure, self.for_any_seed(), tuple(DIMS.items()), along)
 
     def start(self, seeds):
         return {"seed": seeds}
@@ -325,7 +325,7 @@ class Identities(AnyVocabulary):
         from stagewise.papers.lego.identities import DIMS, measure
         from stagewise.training.measurement import Measurement
 
-        return Measurement(measure, replace(self, seeds=1), tuple(DIMS.items()))
+        return Measurement(measure, self.for_any_seed(), tuple(DIMS.items()))
 
     def start(self, seeds):
         return {"seed": seeds}
