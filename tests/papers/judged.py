@@ -7,7 +7,8 @@ from stagewise.lab import catalogue
 from stagewise.lab.store.files import read_json
 
 LEDGER = Path(__file__).parents[2] / "ledger" / "quick.json"
-COMMITTED = {c["id"]: c["verdict"] for c in read_json(LEDGER)["claims"]}
+LINES = read_json(LEDGER)["claims"]
+COMMITTED = {line["id"]: line["verdict"] for line in LINES}
 
 
 def check_claim(quick, id: str, outcomes: tuple[str, ...]) -> None:

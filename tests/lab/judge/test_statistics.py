@@ -86,3 +86,33 @@ def test_what_is_said_of_every_seed_is_open_after_one_failure():
     one_failed = every_seed("x", np.arange(20) > 0)
     assert one_failed.outcome == "inconclusive" and "1 of 20" in one_failed.why
     assert every_seed("x", np.arange(20) > 15).outcome == "fails"
+
+
+@given(st.lists(st.floats(-3, 3), min_size=6, max_size=30), st.floats(-2, 2))
+@settings(max_examples=60, deadline=None)
+def test_a_margin_of_one_decides(values, threshold):
+    for bound in ({"at_least": threshold}, {"at_most": threshold}):
+        verdict = median_over_seeds("x", values, **bound)
+        sides = {"holds": verdict.margin >= 1, "fails": verdict.margin <= -1}
+        assert sides.get(verdict.outcome, abs(verdict.margin) <= 1 + 1e-9), verdict
+
+
+def test_margins_are_in_half_widths_and_in_decades():
+    noise = np.random.default_rng(0).normal(10, 1, 50)
+    near, far = (median_over_seeds("x", noise, at_least=least) for least in (9, 5))
+    assert near.margin > 1 and far.margin == pytest.approx(
+        (far.measured["x"].value - 5) / (far.measured["x"].value - far.measured["x"].low)
+    )
+    assert exactly("x", 1e-15, at_most=1e-12).margin == pytest.approx(3)
+    assert exactly("x", 1e-9, at_most=1e-12).margin == pytest.approx(-3)
+    assert exactly("x", 0.0, at_most=0.0).margin == 16 and exactly("x", 2, at_least=0.2).margin == 1
+    assert all_of(exactly("a", 1e-15, at_most=1e-12), exactly("b", 1, at_least=0.1)).margin == 1
+
+
+def test_an_open_verdict_says_how_many_seeds_would_decide_it():
+    half = share_of_seeds("x", [True] * 6 + [False] * 4)
+    needed = int(half.decides.split()[1])
+    decided = share_of_seeds("x", [True] * int(0.6 * needed) + [False] * int(0.4 * needed))
+    assert half.outcome == "inconclusive" and decided.margin == pytest.approx(1, rel=0.15)
+    assert "at least 6 seeds" == median_over_seeds("x", [5.0] * 4, at_least=1).decides
+    assert "on its threshold" in share_of_seeds("x", [True, False] * 8).decides

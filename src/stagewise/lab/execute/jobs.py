@@ -214,4 +214,4 @@ def read_group(stored: Sequence[Mapping[str, Any]], root: Path) -> Group:
 
 
 def _identity(experiment: Experiment) -> tuple[str, str, int]:
-    return experiment.name, experiment.digest, experiment.first
+    return experiment.name, experiment.digest, experiment.seeds_from

@@ -233,7 +233,7 @@ def gather(planned: Planned):
 
     seeds, found = max(cell.lanes for cell in planned.cells), []
     for cell in planned.cells:
-        parts = [part for part in planned.jobs.blocks[cell] if part.first < cell.last]
+        parts = [part for part in planned.jobs.blocks[cell] if part.first < cell.seeds_to]
         whole = load_run(cell, parts).arrays if all(part.finished for part in parts) else None
         if whole is not None and cell.lanes < seeds:  # nothing is random there: one run stands for all seeds
             whole = whole.at_seeds(np.zeros(seeds, int))

@@ -6,6 +6,7 @@ false, a formula with a random factor. A judge at the 95 % level may call one in
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -60,7 +61,8 @@ def calibrated(
 ) -> Calibration:
     """Put a judge to its null, so many times; the same generator for all machines."""
     rng = np.random.default_rng(0)
-    outcomes = [judge(**null.make(dict(given), arms, rng)).outcome for _ in range(trials)]
+    with np.errstate(all="ignore"), warnings.catch_warnings(action="ignore"):  # of what is nonsense by intent
+        outcomes = [judge(**null.make(dict(given), arms, rng)).outcome for _ in range(trials)]
     return Calibration(null.what, outcomes.count(HOLDS), trials)
 
 
@@ -76,6 +78,29 @@ def shuffled(need: str, *along: str, what: str = "") -> Null:
 
     told = what or f"labels along {' and '.join(along)} shuffled in every seed"
     return Null(told, make, {})
+
+
+def scrambled(*needs: str, what: str = "") -> Null:
+    """All that was recorded dealt out anew in every seed, over times and labels: the same numbers, and no
+    order in them."""
+
+    def make(given: Needs, arms: Mapping[str, Any], rng: np.random.Generator) -> Needs:
+        return given | {need: _scrambled(given[need], rng) for need in needs}
+
+    return Null(what or "all recorded numbers shuffled over times and labels, in every seed", make, {})
+
+
+def _scrambled(data: Any, rng: np.random.Generator) -> Any:
+    def one(values: Any) -> Any:
+        if not np.issubdtype(values.dtype, np.floating):
+            return values
+        ordered = values.transpose("seed", ...) if "seed" in values.dims else values.expand_dims("seed")
+        rows = ordered.values.reshape(ordered.sizes["seed"], -1)
+        mixed = rng.permuted(rows, axis=1).reshape(ordered.shape)
+        found = ordered.copy(data=mixed)
+        return found if "seed" in values.dims else found.isel(seed=0)
+
+    return data.map(one, keep_attrs=True)
 
 
 def _shuffled(data: Any, along: tuple[str, ...], rng: np.random.Generator) -> Any:

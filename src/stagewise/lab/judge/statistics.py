@@ -126,11 +126,15 @@ def median_over_seeds(
     figure = _figure("median_over_seeds", values) | {"given": given(at_least, at_most)}
     low, high = (part.ravel() for part in ends(values))
     least, most = median_interval(low), median_interval(high)
-    known = least.value == most.value
-    middle = least.value if known else float(np.nanmedian(np.where(low == high, low, np.nan)))
+    known = low == high
+    middle = (
+        least.value
+        if least.value == most.value
+        else float(np.median(low[known]))
+        if known.any()
+        else math.nan
+    )
     measured = Interval(middle, least.low, most.high)
-    if not known and not math.isfinite(middle):
-        measured = Interval(math.nan, least.low, most.high)
     figure["values"] = _plain(low) if np.array_equal(low, high) else [_plain(low), _plain(high)]
     verdict = judged(measured, int(low.size), at_least, at_most, figure, name)
     if low.size < LEAST_SEEDS:

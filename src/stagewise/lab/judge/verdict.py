@@ -106,6 +106,8 @@ def judged(
 ) -> Verdict:
     """By the one rule: holds if the interval lies wholly on the claim's side, fails if on the other."""
     outcome, margin = side(measured, at_least, at_most), margin_of(measured, at_least, at_most)
+    low, high = {HOLDS: (1.0, MOST_MARGIN), FAILS: (-MOST_MARGIN, -1.0)}.get(outcome, (-1.0, 1.0))
+    margin = min(max(margin, low), high)  # where an interval just touches its threshold
     decides = seeds_needed(seeds, margin) if outcome == INCONCLUSIVE else ""
     return Verdict(
         outcome, {name: measured}, seeds, margin=margin, decides=decides, figures={name: dict(figure)}
@@ -132,9 +134,9 @@ def margin_of(measured: Interval, at_least: float, at_most: float) -> float:
 def seeds_needed(seeds: int, margin: float) -> str:
     """How many seeds would decide an open verdict, if what was measured stays as it is: an interval narrows
     like the root of their number."""
-    if margin == 0 or (needed := seeds / margin**2) > MANY_SEEDS:
+    if abs(margin) * MANY_SEEDS**0.5 < seeds**0.5:
         return f"more than {MANY_SEEDS} seeds: what is measured lies on its threshold"
-    return f"about {max(seeds + 1, math.ceil(needed))} seeds"
+    return f"about {max(seeds + 1, math.ceil(seeds / margin**2))} seeds"
 
 
 def given(at_least: float, at_most: float) -> dict[str, float]:
@@ -155,7 +157,7 @@ def _half_widths(distance: float, towards: float, away: float) -> float:
     if math.isinf(half):
         return 0.0 if math.isfinite(distance) else MOST_MARGIN
     if half <= 0:
-        return 0.0 if distance == 0 and towards + away > 0 else math.copysign(MOST_MARGIN, distance)
+        return 0.0 if distance == 0 else math.copysign(MOST_MARGIN, distance)
     return max(-MOST_MARGIN, min(MOST_MARGIN, distance / half))
 
 

@@ -92,14 +92,14 @@ class Experiment:
         return 1 if self.deterministic else self.seeds
 
     @property
-    def first(self) -> int:
+    def seeds_from(self) -> int:
         """The first seed that is really run."""
         return 0 if self.deterministic else self.first_seed
 
     @property
-    def last(self) -> int:
+    def seeds_to(self) -> int:
         """The one after the last."""
-        return self.first + self.lanes
+        return self.seeds_from + self.lanes
 
     def for_any_seed(self) -> Self:
         """What a program needs to know of the settings: not which seeds there are."""

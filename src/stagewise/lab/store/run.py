@@ -79,7 +79,7 @@ def load_runs(parts_of: Mapping[Experiment, Sequence[Block]]) -> Runs:
     runs: dict[Experiment, Run] = {}
     failed: dict[Experiment, Failed] = {}
     for experiment, parts in parts_of.items():
-        needed = [part for part in parts if part.first < experiment.last]
+        needed = [part for part in parts if part.first < experiment.seeds_to]
         broken = next((part for part in needed if part.failure), None)
         if broken is None:
             runs[experiment] = load_run(experiment, needed)
@@ -90,13 +90,13 @@ def load_runs(parts_of: Mapping[Experiment, Sequence[Block]]) -> Runs:
 
 def load_run(experiment: Experiment, parts: Sequence[Block]) -> Run:
     """The run in these blocks."""
-    parts = [part for part in parts if part.first < experiment.last]
+    parts = [part for part in parts if part.first < experiment.seeds_to]
     whole = one_after_another([part.arrays() for part in parts])
     return Run(
         experiment,
         whole
         if whole.seeds == experiment.lanes
-        else whole.at_seeds(np.arange(experiment.lanes), experiment.first),
+        else whole.at_seeds(np.arange(experiment.lanes), experiment.seeds_from),
         tuple(parts),
     )
 

@@ -30,10 +30,10 @@ def blocks(experiment: Experiment, root: Path) -> list[Block]:
     for folder in parent.glob(f"seeds-*.{code}"):
         if match := _BLOCK.match(folder.name):
             there.append((int(match[1]), int(match[2]), folder))
-    found, covered = [], experiment.first
-    while covered < experiment.last:
+    found, covered = [], experiment.seeds_from
+    while covered < experiment.seeds_to:
         known = [Block(experiment, *entry) for entry in there if entry[0] == covered]
-        known = [block for block in known if block.finished or block.last <= experiment.last]
+        known = [block for block in known if block.finished or block.last <= experiment.seeds_to]
         # the one that covers most of what is done or begun: asking for fewer seeds in between must not orphan
         # what is saved
         if known:
@@ -49,7 +49,7 @@ def blocks(experiment: Experiment, root: Path) -> list[Block]:
             )
             first, last, folder = best.first, best.last, best.folder
         else:
-            first, last = covered, min(experiment.last, covered + experiment.seeds_per_block)
+            first, last = covered, min(experiment.seeds_to, covered + experiment.seeds_per_block)
             folder = parent / f"seeds-{first}-{last}.{code}"
         found.append(Block(experiment, first, last, folder))
         covered = last

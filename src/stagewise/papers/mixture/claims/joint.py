@@ -9,6 +9,7 @@ from typing import cast
 import numpy as np
 
 from stagewise.lab.judge.claims import claim
+from stagewise.lab.judge.nulls import from_arm, scrambled, shuffled
 from stagewise.lab.judge.statistics import Verdict, all_of, exactly, median_over_seeds, share_of_seeds
 from stagewise.lazy import xr
 from stagewise.papers.mixture.experiments import JointTraining
@@ -21,6 +22,7 @@ NEURONS_ONLY = JointTraining.plan(trains="neurons")
 
 @claim(
     "mixture.fig1a",
+    null=shuffled("joint", "kind"),
     source="Figure 1a",
     predicted="the consistent loss falls early; the conflicting loss falls only after a long plateau",
     needs={"joint": JointTraining.plan(), "early": "consistent", "late": "conflicting"},
@@ -44,6 +46,7 @@ def consistent_samples_are_learned_first(joint: xr.Dataset, early: str, late: st
 
 @claim(
     "mixture.fig1b",
+    null=shuffled("joint", "signal"),
     source="Figure 1b",
     predicted=(
         "neurons align at once: with the class signals first, with the group signals soon after, both "
@@ -69,6 +72,7 @@ def neurons_align_before_attention(joint: xr.Dataset, first: str, second: str) -
 
 @claim(
     "mixture.fig1c",
+    null=from_arm("joint", NEURONS_ONLY, "attention frozen"),
     source="Figure 1c",
     predicted=(
         "the score of key c1 for query v1 grows large and positive, for query v2 large and negative; "
@@ -100,6 +104,7 @@ def scores_pair_groups_with_their_class(joint: xr.Dataset) -> Verdict:
 
 @claim(
     "mixture.obs3",
+    null=shuffled("joint", "kind"),
     source="Section 3.1, third observation",
     predicted="the scores become large just when the conflicting loss drops",
     needs={"joint": JointTraining.plan(), "kind": "conflicting"},
@@ -116,6 +121,7 @@ def attention_onset_is_the_conflicting_drop(joint: xr.Dataset, kind: str) -> Ver
 
 @claim(
     "mixture.fig2",
+    null=shuffled("joint", "key", "query"),
     source="Figure 2",
     predicted=(
         "on X_{1,+,-} the class tokens of the + head look at the group token; on X_{1,-,+} they avoid it"
@@ -144,6 +150,7 @@ def class_tokens_look_at_their_group(joint: xr.Dataset) -> Verdict:
 
 @claim(
     "mixture.fig3",
+    null=from_arm("attention", gaussian_neurons(0.1, "both"), "all weights trained"),
     source="Figure 3",
     predicted="with Gaussian neurons frozen, training attention alone does not learn the task",
     needs={"attention": gaussian_neurons(0.1, "attention"), "joint": gaussian_neurons(0.1, "both")},
@@ -166,6 +173,7 @@ def attention_alone_does_not_learn(attention: xr.Dataset, joint: xr.Dataset) -> 
 
 @claim(
     "mixture.fig3.confounded",
+    null=from_arm("joint", gaussian_neurons(0.1, "both"), "neurons of scale 0.1"),
     source="Figure 3, larger neurons",
     predicted="not in the paper: with neurons of scale 1, joint training fails from the same start as well",
     needs={"joint": gaussian_neurons(1.0, "both")},
@@ -188,6 +196,7 @@ def large_neurons_confound_the_comparison(joint: xr.Dataset) -> Verdict:
 
 @claim(
     "mixture.fig3b",
+    null=scrambled("attention", "neurons"),
     source="Section 3.1 and Lemma 5.4 together",
     predicted=(
         "not in the paper: with neurons at zero attention gets no gradient, and without attention the "
@@ -219,6 +228,7 @@ def neither_part_learns_alone(attention: xr.Dataset, neurons: xr.Dataset) -> Ver
 
 @claim(
     "mixture.fig4",
+    null=shuffled("joint", "key", "query"),
     source="Figure 4",
     predicted=(
         "all sixteen scores have the signs of Lemma E.5, and rows and columns nearly cancel between "

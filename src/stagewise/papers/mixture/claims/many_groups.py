@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from stagewise.lab.judge.claims import Claim, claim
+from stagewise.lab.judge.nulls import from_arm, replaced, scrambled, shuffled
 from stagewise.lab.judge.statistics import Verdict, all_of, exactly, median_over_seeds, share_of_seeds, slope
 from stagewise.lazy import xr
 from stagewise.papers.mixture.experiments import JointTraining, ManyGroups
@@ -43,6 +44,7 @@ def _figure(number: int, groups: int) -> Claim:
         needs={"joint": _with(groups), "early": "consistent", "late": "conflicting"},
         control={"early": "conflicting", "late": "consistent"},
         control_is="the two kinds of samples exchanged",
+        null=shuffled("joint", "kind"),
     )(learned_in_stages)
 
 
@@ -72,6 +74,7 @@ def _sum_over_groups(joint: xr.Dataset) -> np.ndarray:
 
 @claim(
     "mixture.obs1_sym",
+    null=from_arm("three", JointTraining.plan(), "two groups, where it holds"),
     source="Observation 1",
     predicted="with three groups or more the near symmetry of the scores no longer holds",
     needs={"three": THREE, "four": FOUR, "eight": EIGHT},
@@ -92,6 +95,7 @@ def pairwise_symmetry_is_lost(three: xr.Dataset, four: xr.Dataset, eight: xr.Dat
 
 @claim(
     "mixture.obs1_zero",
+    null=scrambled("three", "four", "eight"),
     source="beyond Observation 1",
     predicted="not in the paper: what survives is a zero sum over all class queries",
     needs={"three": THREE, "four": FOUR, "eight": EIGHT},
@@ -118,6 +122,7 @@ def scores_sum_to_zero_over_groups(three: xr.Dataset, four: xr.Dataset, eight: x
 
 @claim(
     "mixture.obs1_dom",
+    null=scrambled("joint"),
     source="Section 6",
     predicted="with three groups some scores grow much more than the others",
     needs={"joint": THREE},
@@ -140,6 +145,7 @@ def some_scores_dominate(joint: xr.Dataset) -> Verdict:
 
 @claim(
     "mixture.obs1_time",
+    null=shuffled("runs", "groups"),
     source="Observation 1",
     predicted="training takes longer with more groups",
     needs={"runs": groups, "in_units_of_groups": False},
@@ -162,6 +168,7 @@ def more_groups_take_longer(runs: xr.Dataset, in_units_of_groups: bool) -> Verdi
 
 @claim(
     "mixture.obs1_L",
+    null=shuffled("runs", "length"),
     source="beyond the paper's L = 3",
     predicted="not in the paper: sequences of 4 tokens are learned, sequences of 5 get stuck",
     needs={"runs": lengths, "long": 5},
@@ -195,6 +202,7 @@ SHAPES = ((2, 3), (3, 3), (4, 3), (8, 3), (2, 4), (3, 4), (4, 5), (3, 6))
 
 @claim(
     "mixture.lem61",
+    null=replaced("attention nearly uniform", strength=lambda rng: rng.uniform(0, 0.3)),
     source="Lemma 6.1",
     predicted="there is a two-headed transformer that solves any number of groups",
     needs={"strength": 40.0},
@@ -219,6 +227,7 @@ def a_construction_solves_any_number_of_groups(strength: float) -> Verdict:
 
 @claim(
     "mixture.lem61.printed",
+    null=replaced("attention nearly uniform", strength=lambda rng: rng.uniform(0, 0.3)),
     source="Lemma 6.1 as printed",
     predicted="the printed weights solve any number of groups",
     needs={"strength": 40.0},

@@ -7,6 +7,7 @@ from typing import cast
 import numpy as np
 
 from stagewise.lab.judge.claims import claim
+from stagewise.lab.judge.nulls import replaced, scrambled
 from stagewise.lab.judge.statistics import Verdict, all_of, median_over_seeds, slope
 from stagewise.lazy import xr
 from stagewise.papers.mixture.experiments import JointTraining
@@ -16,6 +17,7 @@ from stagewise.papers.mixture.studies import starts
 
 @claim(
     "mixture.margin0",
+    null=replaced("the consistent samples", kind=lambda rng: "consistent"),
     source="Section 5.1, after Lemma 5.4",
     predicted="the maximum margin of the initial attention features is at most of order omega^2 / sqrt(m)",
     needs={"starts": starts, "kind": "conflicting"},
@@ -41,6 +43,7 @@ def initial_margin_is_tiny(starts: xr.Dataset, kind: str) -> Verdict:
 
 @claim(
     "mixture.margin_t",
+    null=scrambled("joint"),
     source="Sections 4 and 7",
     predicted=(
         "the maximum margin of the attention features grows during training, from nearly none to well "

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from stagewise.lab.judge.claims import claim
+from stagewise.lab.judge.nulls import replaced, scrambled
 from stagewise.lab.judge.statistics import Verdict, all_of, exactly, median_over_seeds
 from stagewise.lazy import xr
 from stagewise.papers.mixture.experiments import ThreeStages
@@ -21,6 +22,7 @@ def _consistent() -> np.ndarray:
 
 @claim(
     "mixture.lem52",
+    null=scrambled("stages"),
     source="Lemma 5.2 (D.1, D.2)",
     predicted=(
         "while no ReLU is off, d(w+.v_k)/dt is an eighth of the summed errors of the consistent "
@@ -43,6 +45,7 @@ def class_alignment_in_stage_1_1(stages: xr.Dataset, stage: str) -> Verdict:
 
 @claim(
     "mixture.lem53",
+    null=scrambled("stages"),
     source="Lemma 5.3 (D.4, D.5)",
     predicted=(
         "once the + head is off on X_{k,-,-}, d(w+.c_k)/dt is an eighth of the error on X_{k,+,+}, and "
@@ -66,6 +69,7 @@ def group_alignment_in_stage_1_2(stages: xr.Dataset, stage: str) -> Verdict:
 
 @claim(
     "mixture.corD3",
+    null=scrambled("stages", "finite"),
     source="Corollary D.3",
     predicted="the + head switches off on X_{k,-,-} at a time T_0.5 that depends on neither omega nor m",
     needs={"stages": scales_in_stages, "finite": widths_in_stages},
@@ -97,6 +101,7 @@ def first_switch_takes_constant_time(stages: xr.Dataset, finite: xr.Dataset) -> 
 
 @claim(
     "mixture.corD6",
+    null=scrambled("stages"),
     source="Corollary D.6",
     predicted="between T_0.5 and T1 head s is off exactly on X_{k,-s,-s}",
     needs={"stages": LIMIT, "stage": "1.2"},
@@ -116,6 +121,7 @@ def only_mirrored_consistent_samples_are_off(stages: xr.Dataset, stage: str) -> 
 
 @claim(
     "mixture.corD7",
+    null=scrambled("infinite", "finite"),
     source="Corollary D.7",
     predicted=(
         "at T1 the + head is aligned with every signal, by an amount that depends on neither omega nor m"
@@ -145,6 +151,7 @@ def every_signal_is_learned_by_T1(infinite: xr.Dataset, finite: xr.Dataset, end_
 
 @claim(
     "mixture.thmD8",
+    null=scrambled("stages"),
     source="Theorem D.8",
     predicted=(
         "at T1 the model is right by a constant on consistent samples and says exactly 0 on conflicting ones"
@@ -168,6 +175,7 @@ def stage_one_solves_consistent_samples_only(stages: xr.Dataset, end_of: str) ->
 
 @claim(
     "mixture.lem54",
+    null=replaced("the consistent samples", kind=lambda rng: "consistent"),
     source="Lemma 5.4",
     predicted="no neurons classify the conflicting samples while attention is uniform",
     needs={"kind": "conflicting"},

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from stagewise.lab.judge.claims import claim
+from stagewise.lab.judge.nulls import scrambled
 from stagewise.lab.judge.statistics import Verdict, all_of, exactly, slope
 from stagewise.lazy import xr
 from stagewise.papers.mixture.experiments import ThreeStages
@@ -32,6 +33,7 @@ def _start_of_stage_2(stages: xr.Dataset) -> xr.Dataset:
 
 @claim(
     "mixture.lem55",
+    null=scrambled("stages"),
     source="Lemma 5.5 (E.2)",
     predicted=(
         "score, key self-score and query self-score grow at least as fast as a linear system with a "
@@ -72,6 +74,7 @@ def growth_is_bounded_below_by_a_linear_system(stages: xr.Dataset, faster: float
 
 @claim(
     "mixture.lemE1",
+    null=scrambled("stages"),
     source="Lemma E.1, (11) to (14)",
     predicted=(
         "scores of group keys for class queries dominate all others by a constant c < 1; so do their "
@@ -119,6 +122,7 @@ def group_key_scores_dominate(stages: xr.Dataset, exchanged: bool) -> Verdict:
 
 @claim(
     "mixture.lemE3",
+    null=scrambled("stages"),
     source="Lemma E.3",
     predicted="after a time of order log 1/omega^2 both main scores are of order one",
     needs={"stages": scales_in_stages, "end_of": "2"},
@@ -152,6 +156,7 @@ def asymmetry_variables(stages: xr.Dataset, sign: float = 1.0) -> np.ndarray:
 
 @claim(
     "mixture.lemE4",
+    null=scrambled("stages"),
     source="Lemma E.4",
     predicted=(
         "the asymmetry Delta is at most of order omega, does not move at T1, and moves slower than the "
@@ -202,6 +207,7 @@ def _signs_hold(stages: xr.Dataset, head: str, signs: dict[str, np.ndarray]) -> 
 
 @claim(
     "mixture.lemE5",
+    null=scrambled("stages"),
     source="Lemma E.5",
     predicted="every score and self-score of the + head keeps one sign through stage 2",
     needs={"stages": LIMIT, "head": "+"},
@@ -218,6 +224,7 @@ def every_variable_keeps_its_sign(stages: xr.Dataset, head: str) -> Verdict:
 
 @claim(
     "mixture.lemE5.printed",
+    null=scrambled("stages"),
     source="Lemma E.5, last row as printed",
     predicted="v1 W_K^T W_K c1 >= 0 and v1 W_K^T W_K c2 <= 0",
     needs={"stages": LIMIT, "head": "+"},
@@ -236,6 +243,7 @@ def last_row_as_printed(stages: xr.Dataset, head: str) -> Verdict:
 
 @claim(
     "mixture.lemE6",
+    null=scrambled("stages"),
     source="Lemma E.6",
     predicted="the + head stays active on all conflicting samples in stage 2",
     needs={"stages": LIMIT, "kind": "conflicting"},
@@ -268,6 +276,7 @@ def _conflicting_pairs(end: xr.Dataset) -> np.ndarray:
 
 @claim(
     "mixture.thmE7",
+    null=scrambled("stages"),
     source="Theorem E.7",
     predicted=(
         "at T2 attention on X_{1,+,+} and X_{1,-,-} agrees up to order omega; on X_{1,+,-} and "
@@ -315,6 +324,7 @@ def _first_derivative(stages: xr.Dataset, factor: float) -> Verdict:
 
 @claim(
     "mixture.E5grad",
+    null=scrambled("stages"),
     source="Appendix E.5, Section 5.2",
     predicted=(
         "at T1 the main score grows at (2/9) g w.c omega^2, and the score of key v1 for query c1 at "
@@ -337,6 +347,7 @@ def first_derivative_of_the_main_score(stages: xr.Dataset, factor: float) -> Ver
 
 @claim(
     "mixture.E5grad.printed",
+    null=scrambled("stages"),
     source="Appendix E.5 and E.1 as printed",
     predicted="at T1 the main score grows at (8/9) g w.c omega^2",
     needs={"stages": LIMIT, "factor": 4.0},
@@ -362,6 +373,7 @@ def _growth_slope(stages: xr.Dataset, K: int) -> float:
 
 @claim(
     "mixture.thm41_T2.slope",
+    null=scrambled("stages"),
     source="Theorem 4.1, with our constant",
     predicted="not in the paper: T2 - T1 grows by 9 (K - 1) / (2 w.c g) for each unit of log 1/omega",
     needs={"stages": groups_in_stages, "per_group": 1.0},

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from stagewise.lab.judge.claims import claim
+from stagewise.lab.judge.nulls import from_arm, scrambled
 from stagewise.lab.judge.statistics import Verdict, all_of, exactly
 from stagewise.lazy import xr
 from stagewise.papers.mixture.appendix_b import respond as respond_with
@@ -24,6 +25,7 @@ def _errors(part: xr.Dataset) -> tuple[np.ndarray, np.ndarray]:
 
 @claim(
     "mixture.appF.sep",
+    null=scrambled("stages"),
     source="Appendix F, opening",
     predicted=(
         "with the attention of T2, w+ = c1+c2+v1+v2 and w- = c1+c2-v1-v2 classify every sample by a constant"
@@ -45,6 +47,7 @@ def simple_neurons_separate_after_stage_two(stages: xr.Dataset, end_of: str) -> 
 
 @claim(
     "mixture.lemF1F2",
+    null=scrambled("stages"),
     source="Lemmas F.1 and F.2",
     predicted=(
         "in stage 3 class alignment grows in proportion to g+ and group alignment at least in "
@@ -70,6 +73,7 @@ def neurons_grow_with_the_errors(stages: xr.Dataset) -> Verdict:
 
 @claim(
     "mixture.F3",
+    null=from_arm("stages", WITHOUT_STAGE_2, "stage 2 left out: the loss stays on its plateau"),
     source="Theorem F.3",
     predicted=(
         "in stage 3 the loss falls at least like the squared errors, so it is at most of order 1/(t - T2 + 1)"

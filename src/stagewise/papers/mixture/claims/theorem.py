@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from stagewise.lab.judge.claims import claim
+from stagewise.lab.judge.nulls import from_arm, scrambled
 from stagewise.lab.judge.statistics import Verdict, all_of, exactly, median_over_seeds, share_of_seeds, slope
 from stagewise.lazy import xr
 from stagewise.papers.mixture.experiments import JointTraining, ThreeStages, ThreeStagesByDescent
@@ -26,6 +27,7 @@ FINITE = ThreeStages.plan()
 
 @claim(
     "mixture.alg1",
+    null=from_arm("infinite", LIMIT.but(score_at_T2=1e-9), "stage 2 left out at infinite width"),
     source="Algorithm 1",
     predicted="three stages of gradient flow drive the loss to any epsilon",
     needs={"finite": FINITE, "infinite": LIMIT},
@@ -45,6 +47,7 @@ def three_stages_reach_the_target(finite: xr.Dataset, infinite: xr.Dataset) -> V
 
 @claim(
     "mixture.alg1.descent",
+    null=scrambled("flow"),
     source="Algorithm 1, by gradient descent",
     predicted=(
         "not in the paper: gradient descent with learning rate 0.1 goes through the same stages at the "
@@ -69,6 +72,7 @@ def descent_goes_through_the_same_stages(descent: xr.Dataset, flow: xr.Dataset) 
 
 @claim(
     "mixture.alg1_vs_joint",
+    null=scrambled("joint", "stages"),
     source="Sections 1 and 3.2",
     predicted="the three-stage algorithm closely reflects what happens when all weights are trained at once",
     needs={"joint": JointTraining.plan(width="infinite"), "stages": LIMIT, "exchanged": False},
@@ -91,6 +95,7 @@ def stages_mirror_joint_training(joint: xr.Dataset, stages: xr.Dataset, exchange
 
 @claim(
     "mixture.thm41_T1",
+    null=scrambled("stages", "finite"),
     source="Theorem 4.1",
     predicted="T1 = Theta(1), whatever omega and m",
     needs={"stages": scales_in_stages, "finite": widths_in_stages, "stage": "1.2"},
@@ -115,6 +120,7 @@ def stage_one_takes_constant_time(stages: xr.Dataset, finite: xr.Dataset, stage:
 
 @claim(
     "mixture.thm41_T2",
+    null=scrambled("stages"),
     source="Theorem 4.1, Lemma E.3",
     predicted="T2 - T1 = O(log 1/omega): a straight line in log 1/omega",
     needs={"stages": scales_in_stages, "power": 1},
@@ -139,6 +145,7 @@ def stage_two_takes_log_one_over_scale(stages: xr.Dataset, power: int) -> Verdic
 
 @claim(
     "mixture.thm41_T3",
+    null=scrambled("stages"),
     source="Theorem 4.1, Theorem F.3",
     predicted="T3 - T2 = O(1/epsilon)",
     needs={"stages": targets_in_stages, "power": 1.0},
@@ -159,6 +166,7 @@ def stage_three_takes_one_over_target(stages: xr.Dataset, power: float) -> Verdi
 
 @claim(
     "mixture.thm41_align",
+    null=scrambled("finite", "infinite"),
     source="Theorem 4.1, first two items",
     predicted=(
         "at T3 the neurons are positively aligned with the signed class signals and with the group signals"
@@ -182,6 +190,7 @@ def neurons_end_aligned_with_all_signals(finite: xr.Dataset, infinite: xr.Datase
 
 @claim(
     "mixture.thm41_sym",
+    null=scrambled("infinite", "finite"),
     source="Theorem 4.1, Lemmas C.2 to C.5",
     predicted=(
         "groups and heads mirror each other: exactly at infinite width, up to 1/sqrt(m) at finite width"
@@ -236,6 +245,7 @@ CONFLICTING, CONSISTENT = ["c1", "v1", "-v2"], ["c1", "v1", "v2"]
 
 @claim(
     "mixture.thm41_conc",
+    null=scrambled("stages"),
     source="Theorem 4.1, concentration on the group key",
     predicted=(
         "on X_{1,+,-} class queries look at c1 more in the + head than in the - head, by a constant; "
@@ -266,6 +276,7 @@ def _within_head(end: xr.Dataset, tokens: list[str]) -> xr.DataArray:
 
 @claim(
     "mixture.thm41_near",
+    null=scrambled("infinite", "finite"),
     source="Theorem 4.1, near symmetry within a head",
     predicted="on X_{1,+,-} every query of the + head looks at v1 and -v2 alike, up to order omega",
     needs={"infinite": scales_in_stages, "finite": FINITE, "tokens": CONFLICTING},

@@ -6,6 +6,7 @@ from __future__ import annotations
 import numpy as np
 
 from stagewise.lab.judge.claims import claim
+from stagewise.lab.judge.nulls import from_arm, replaced, scrambled, shuffled
 from stagewise.lab.judge.statistics import Verdict, all_of, exactly, share_of_seeds, slope
 from stagewise.lazy import xr
 from stagewise.papers.mixture.experiments import JointTraining
@@ -15,6 +16,7 @@ from stagewise.papers.mixture.studies import biases, rates, scales, scales_at_in
 
 @claim(
     "mixture.infwidth",
+    null=shuffled("finite", "width"),
     source="Definition 5.1, Appendix G",
     predicted="training at width m stays within order 1/sqrt(m) of infinite width",
     needs={"finite": widths, "infinite": JointTraining.plan(width="infinite")},
@@ -34,6 +36,7 @@ def finite_width_approaches_infinite_width(finite: xr.Dataset, infinite: xr.Data
 
 @claim(
     "mixture.infwidth_poly",
+    null=replaced("the error in units of its start", relative_to_start=lambda rng: True),
     source="Appendix G",
     predicted="the finite-width error is at most poly(1/omega) / sqrt(m)",
     needs={"finite": scales, "infinite": scales_at_infinite_width, "relative_to_start": False},
@@ -58,6 +61,7 @@ def amplification_is_at_most_polynomial(
 
 @claim(
     "mixture.lemG1",
+    null=replaced("a fifth to a half of the bound", of_bound=lambda rng: rng.uniform(0.2, 0.5)),
     source="Lemmas G.1 and H.2",
     predicted=(
         "with probability 1 - delta the initial inner products are within omega^2 (sqrt(4/m log "
@@ -82,6 +86,7 @@ def initial_inner_products_concentrate(starts: xr.Dataset, of_bound: float) -> V
 
 @claim(
     "mixture.width1",
+    null=from_arm("joint", JointTraining.plan(width=1, trains="neurons"), "attention frozen"),
     source="beyond Condition 1",
     predicted="not in the paper: even width 1 learns the task",
     needs={"joint": JointTraining.plan(width=1)},
@@ -100,6 +105,7 @@ def one_row_is_enough(joint: xr.Dataset) -> Verdict:
 
 @claim(
     "mixture.lr",
+    null=scrambled("rates"),
     source="Section 3.1, learning rate 0.1",
     predicted="not in the paper: gradient descent follows the flow up to a learning rate of about 1",
     needs={"rates": rates, "largest": 1.0},
@@ -120,6 +126,7 @@ def descent_follows_flow(rates: xr.Dataset, largest: float) -> Verdict:
 
 @claim(
     "mixture.bias",
+    null=shuffled("biases", "bias"),
     source="Algorithm 1, b small and positive",
     predicted="training needs a bias that is positive and not large, such as 1/2",
     needs={"biases": biases, "small": (0.05, 0.2, 0.5, 1.0), "not_small": (0.0, 5.0)},
@@ -149,6 +156,11 @@ def bias_must_be_small_and_positive(biases: xr.Dataset, small: tuple, not_small:
 
 @claim(
     "mixture.bias.finite",
+    null=from_arm(
+        "joint",
+        JointTraining.plan(bias=5.0, steps=14000, seeds=8, trains="neurons"),
+        "attention frozen",
+    ),
     source="beyond infinite width",
     predicted="not in the paper: at finite width even a bias of 5 is learned, late",
     needs={"joint": JointTraining.plan(bias=5.0, steps=14000, seeds=8)},
