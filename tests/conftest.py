@@ -79,6 +79,16 @@ def quick(tmp_path_factory):
     return sw.reproduce("all", "quick", out=out, runs=os.environ.get("STAGEWISE_QUICK_RUNS") or out / "runs")
 
 
+@pytest.fixture(scope="session")
+def quick_mixture(tmp_path_factory):
+    """One paper at preset quick, for real: from the runs of all, if CI says where they are."""
+    import stagewise as sw
+
+    out = tmp_path_factory.mktemp("mixture")
+    runs = os.environ.get("STAGEWISE_QUICK_RUNS") or out / "runs"
+    return sw.reproduce("mixture", "quick", out=out, runs=runs)
+
+
 @pytest.fixture
 def quick_folder(quick):
     """Where those runs are."""

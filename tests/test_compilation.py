@@ -24,6 +24,7 @@ def entries(folder: Path) -> list[Path]:
     return sorted(folder.rglob("*-cache"))
 
 
+@pytest.mark.slow
 def test_what_was_compiled_once_is_found_again_with_the_same_bits(tmp_path):
     place = tmp_path / "cache"
     plain = run(tmp_path / "off", STAGEWISE_COMPILATION_CACHE="off", XDG_CACHE_HOME=str(tmp_path / "xdg"))
@@ -41,6 +42,7 @@ def test_the_usual_place_is_the_users_cache_folder(tmp_path):
     assert entries(tmp_path / "xdg" / "stagewise" / "compiled")
 
 
+@pytest.mark.slow
 def test_whoever_has_a_cache_of_their_own_keeps_it(tmp_path):
     own = tmp_path / "own"
     done = run(tmp_path / "runs", XDG_CACHE_HOME=str(tmp_path / "xdg"), JAX_COMPILATION_CACHE_DIR=str(own))
@@ -56,6 +58,7 @@ def test_a_place_that_cannot_be_is_refused_in_a_sentence(tmp_path):
         compilation.settings(tmp_path / "file")
 
 
+@pytest.mark.slow
 def test_processes_side_by_side_share_it_and_a_torn_entry_is_no_obstacle(tmp_path):
     place, kept = tmp_path / "cache", os.environ | {"STAGEWISE_COMPILATION_CACHE": str(tmp_path / "cache")}
     commands = [[*RUN, "--runs", str(tmp_path / f"run{n}")] for n in range(4)]
@@ -71,6 +74,7 @@ def test_processes_side_by_side_share_it_and_a_torn_entry_is_no_obstacle(tmp_pat
     assert same(tmp_path / "run0", tmp_path / "after") and not half.exists()
 
 
+@pytest.mark.slow
 def test_it_is_bounded(tmp_path):
     script = """
 import sys

@@ -12,6 +12,8 @@ from pathlib import Path
 
 import pytest
 
+from stagewise.commands.main import main
+
 ROOT = Path(__file__).parents[2]
 
 
@@ -105,12 +107,19 @@ def stagewise(*arguments, cwd=None):
         ([], "COMMAND"),
     ],
 )
-def test_mistakes_get_one_sentence_and_exit_code_2(arguments, says, tmp_path):
-    done = stagewise(*arguments, cwd=tmp_path)
-    assert done.returncode == 2 and says in done.stderr, done.stderr
-    assert "Traceback" not in done.stderr and done.stderr.startswith("stagewise: ")
-    assert len(done.stderr.strip().splitlines()) == 1
+def test_mistakes_get_one_sentence_and_exit_code_2(arguments, says, tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    code, said = main(arguments), capsys.readouterr().err
+    assert code == 2 and says in said, said
+    assert "Traceback" not in said and said.startswith("stagewise: ")
+    assert len(said.strip().splitlines()) == 1
     assert not (tmp_path / "runs").exists() or not list((tmp_path / "runs").rglob("*.json"))
+
+
+def test_a_mistake_in_a_process_of_its_own(tmp_path):
+    done = stagewise("run", "mixture.joint", "--task.groups", "1", cwd=tmp_path)
+    assert done.returncode == 2 and not done.stdout
+    assert done.stderr == "stagewise: mixture: groups must be at least 2, not 1 (set --task.groups)\n"
 
 
 @pytest.mark.parametrize(
@@ -149,6 +158,7 @@ def test_list_json_names_everything(tmp_path):
     assert "mixture.fig1a" in {c["id"] for c in listed["claims"]}
 
 
+@pytest.mark.slow
 def test_run_and_runs(tmp_path):
     done = stagewise(
         "run", "mixture.joint", "--steps", "50", "--seeds", "2", "--task.groups", "3", cwd=tmp_path
@@ -160,6 +170,7 @@ def test_run_and_runs(tmp_path):
     assert listed.count("finished") == 2
 
 
+@pytest.mark.slow
 def test_runs_says_of_each_what_is_true_of_its_files(tmp_path):
     stagewise("run", "mixture.joint", "--steps", "50", "--seeds", "2", cwd=tmp_path)
     stagewise("run", "mixture.joint", "--steps", "60", "--seeds", "2", cwd=tmp_path)
@@ -182,6 +193,7 @@ def test_a_runs_folder_that_is_none_is_refused(what, says, tmp_path, monkeypatch
         assert done.returncode == 2 and says in done.stderr, done.stderr
 
 
+@pytest.mark.slow
 def test_a_figure_says_which_folders_it_makes(tmp_path):
     drawn = stagewise("figure", "mixture.fig1a", "--out", "new/folder/fig.svg", cwd=tmp_path)
     assert drawn.returncode == 0, drawn.stderr
@@ -213,7 +225,7 @@ def stopped(process, sent):
     )
 
 
-@pytest.mark.parametrize("sent", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize("sent", some_fast([signal.SIGINT, signal.SIGTERM], signal.SIGINT))
 def test_a_request_to_stop_is_one_sentence_and_saves_what_is_done(tmp_path, sent):
     process = long_run(tmp_path)
     assert "chunks" in process.stderr.readline()  # it has begun
@@ -222,6 +234,7 @@ def test_a_request_to_stop_is_one_sentence_and_saves_what_is_done(tmp_path, sent
     assert list(tmp_path.glob("runs/*/*/*/checkpoint.safetensors"))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("after", [1.5, 2.5, 3.5])
 def test_a_request_to_stop_is_taken_while_starting_up(tmp_path, after):
     process = long_run(tmp_path)
@@ -233,6 +246,7 @@ def test_a_request_lost_in_a_callback_is_remembered_and_not_shown():
     script = """
 import gc, os, signal
 from stagewise.lab.execute import interrupt
+from tests.tiers import some_fast
 interrupt.listen()
 def callback(phase, info):
     if phase == "start":
@@ -275,6 +289,7 @@ def test_a_bad_environment_variable_is_one_sentence(tmp_path):
     )
 
 
+@pytest.mark.slow
 def test_readme_commands_run(tmp_path):
     """Every command line of the README's tour, as printed."""
     readme = (ROOT / "README.md").read_text()
@@ -286,6 +301,7 @@ def test_readme_commands_run(tmp_path):
             assert done.returncode == 0, (command, done.stderr)
 
 
+@pytest.mark.slow
 def test_readme_python_runs(tmp_path):
     block = re.search(r"```python\n(.*?)```", (ROOT / "README.md").read_text(), re.S)[1]
     done = subprocess.run([sys.executable, "-c", block], capture_output=True, text=True, cwd=tmp_path)
@@ -293,7 +309,6 @@ def test_readme_python_runs(tmp_path):
 
 
 def test_every_name_there_is_can_be_listed(capsys):
-    from stagewise.commands.main import main
     from stagewise.lab import catalogue
 
     kinds = (catalogue.papers, catalogue.experiments, catalogue.studies, catalogue.claims, catalogue.figures)
@@ -327,7 +342,6 @@ def test_a_name_is_that_of_one_thing_and_of_its_picture():
 
 
 def test_a_name_that_is_nearly_right_is_hinted_at(capsys):
-    from stagewise.commands.main import main
 
     for words in (["list", "mixtrue"], ["reproduce", "mixtrue"], ["report", "mixtrue"]):
         assert main(words) == 2

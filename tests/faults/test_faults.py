@@ -18,6 +18,8 @@ import xarray as xr
 import stagewise as sw
 from tests.lab.sharing import Notes, same
 
+pytestmark = pytest.mark.slow
+
 OVER = {"width": (4, 8), "learning_rate": (0.02, 0.05)}
 SHORT, LONG = dict(steps=40, seeds=2), dict(steps=250_000, seeds=4)
 MOST_SECONDS = 100  # of kills; then the sweep may end

@@ -10,6 +10,8 @@ import pytest
 from tests.faults.test_faults import LONG, SHORT, ended, sweeping, undisturbed  # noqa: F401
 from tests.lab.sharing import same
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture(scope="module")
 def cluster():

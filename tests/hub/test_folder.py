@@ -27,6 +27,7 @@ def trained(tmp_path_factory):
     return sw.run(settings, runs=tmp_path_factory.mktemp("runs"))
 
 
+@pytest.mark.slow
 def test_the_library_loads_what_is_exported(trained, tmp_path, oracle, capsys):
     torch, transformers = oracle("torch"), oracle("transformers")
     out = tmp_path / "model"

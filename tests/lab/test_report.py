@@ -13,6 +13,8 @@ from stagewise.lab.draw.example import Example
 from stagewise.lab.judge.ledger import missing
 from tests.lab.browsing import watched
 
+pytestmark = pytest.mark.slow
+
 SHOTS = "screenshots"
 
 

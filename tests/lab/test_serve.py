@@ -12,6 +12,8 @@ import pytest
 
 from tests.lab.browsing import until, watched
 
+pytestmark = pytest.mark.slow
+
 LONG = [
     "composition.encoding",
     "--steps",

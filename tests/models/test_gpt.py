@@ -11,6 +11,7 @@ from stagewise.models.exchange import from_hugging_face, to_hugging_face
 from stagewise.models.gpt import GPT, draw, dropout, nothing
 from stagewise.models.sizes import Shape
 from stagewise.tasks.parity import Parity
+from tests.tiers import some_fast
 
 
 def some(layers, heads, width=24, positions=20, scale=0.3, vocabulary=2):
@@ -27,16 +28,20 @@ def some(layers, heads, width=24, positions=20, scale=0.3, vocabulary=2):
 
 @pytest.mark.parametrize(
     "layers, heads, chain_of_thought, format",
-    [
-        (1, 1, True, "paper"),
-        (1, 1, False, "code"),
+    some_fast(
+        [
+            (1, 1, True, "paper"),
+            (1, 1, False, "code"),
+            (1, 3, False, "paper"),
+            (1, 3, True, "code"),
+            (2, 1, False, "paper"),
+            (2, 4, True, "code"),
+            (3, 2, True, "paper"),
+            (4, 4, False, "code"),
+        ],
         (1, 3, False, "paper"),
-        (1, 3, True, "code"),
-        (2, 1, False, "paper"),
         (2, 4, True, "code"),
-        (3, 2, True, "paper"),
-        (4, 4, False, "code"),
-    ],
+    ),
 )
 def test_the_fast_path_is_the_plain_path_in_loss_and_gradients(layers, heads, chain_of_thought, format):
     task = Parity(7, 3, chain_of_thought, format)
@@ -60,7 +65,7 @@ def test_the_fast_path_is_the_plain_path_in_loss_and_gradients(layers, heads, ch
         )
 
 
-@pytest.mark.parametrize("layers, heads", [(1, 1), (2, 4), (3, 3)])
+@pytest.mark.parametrize("layers, heads", some_fast([(1, 1), (2, 4), (3, 3)], (2, 4)))
 def test_logits_are_those_of_hugging_face(oracle, layers, heads):
     torch, transformers = oracle("torch"), oracle("transformers")
     model = some(layers, heads, vocabulary=5)
@@ -109,6 +114,7 @@ def test_patterns_of_the_fast_path_are_the_plain_ones(layers, heads):
             )
 
 
+@pytest.mark.slow
 def test_dropout_leaves_the_mean_and_differs_from_sample_to_sample():
     model, tokens = some(2, 2), jnp.zeros((4000, 5), int)
     np.testing.assert_allclose(

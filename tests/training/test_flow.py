@@ -109,6 +109,7 @@ def test_all_stages_share_one_compilation(compilations):
     assert compilations("_solve") == 1
 
 
+@pytest.mark.slow
 def test_the_three_stage_flow_agrees_with_scipy():
     experiment = ThreeStages(width=16, seeds=1, initial_scale=0.3)
     program, state = experiment.program(), experiment.start(np.arange(1))

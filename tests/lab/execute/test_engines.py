@@ -9,6 +9,7 @@ import stagewise as sw
 from tests.lab.sharing import same
 
 
+@pytest.mark.slow
 def test_a_pool_whose_workers_cannot_begin_says_why(runs, tmp_path):
     script = tmp_path / "unguarded.py"
     script.write_text(
@@ -19,6 +20,7 @@ def test_a_pool_whose_workers_cannot_begin_says_why(runs, tmp_path):
     assert ended.returncode != 0 and "__main__" in ended.stderr.splitlines()[-1]
 
 
+@pytest.mark.slow
 def test_a_job_that_kills_its_worker_fails_alone(runs, tmp_path):
     script = tmp_path / "kills.py"
     script.write_text(f"""
@@ -37,6 +39,7 @@ if __name__ == "__main__":
     assert ["its worker died" in path.read_text() for path in runs.glob("*/*/*/failed.json")] == [True]
 
 
+@pytest.mark.slow
 def test_a_pool_gives_the_same_bits(runs, tmp_path):
     words = [
         sys.executable,
@@ -62,6 +65,7 @@ def test_a_pool_gives_the_same_bits(runs, tmp_path):
     assert same(runs, tmp_path / "plain")
 
 
+@pytest.mark.slow
 def test_claims_are_reproduced_by_a_pool_as_in_process(runs, tmp_path):
     here, there = (
         sw.reproduce("mixture.fig1a", runs=runs / where, engine=engine)

@@ -7,6 +7,7 @@ import stagewise as sw
 from stagewise.commands.main import main
 from stagewise.lab.execute import memory
 from stagewise.lab.execute.progress import Lines
+from tests.tiers import some_fast
 
 HUGE = {
     "a step": "run parity.training --task.bits 4096 --task.secret_size 4096",
@@ -16,7 +17,7 @@ HUGE = {
 }
 
 
-@pytest.mark.parametrize("what", HUGE)
+@pytest.mark.parametrize("what", some_fast(HUGE, "many seeds"))
 def test_what_does_not_fit_is_refused_before_work_starts(what, runs, capsys):
     assert main([*HUGE[what].split(), "--runs", str(runs)]) in (1, 2)
     said = capsys.readouterr().err

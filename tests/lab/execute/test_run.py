@@ -75,6 +75,7 @@ def test_every_command_says_in_a_sentence_what_broke(
     assert "Traceback" in told.err and "ZeroDivisionError" in told.err
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("engine", ["process", "pool"])
 def test_failures_are_the_same_on_every_engine(engine, runs, tmp_path):
     script = tmp_path / "breaks.py"
@@ -130,6 +131,7 @@ def test_files_are_digested_once_before_a_sweep_and_only_what_was_missing_after(
     assert len(read) == len(set(read)) and len({path.parent for path in read}) == 2
 
 
+@pytest.mark.slow
 def test_threads_are_recorded_and_no_engine_changes_them(runs, tmp_path):
     import json
     import os

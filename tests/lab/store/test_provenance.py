@@ -14,6 +14,7 @@ import stagewise
 from stagewise.lab import catalogue
 from stagewise.lab.store import provenance
 from tests.lab.tiny import TINY
+from tests.tiers import some_fast
 
 SOURCE = Path(stagewise.__file__).parent
 
@@ -78,7 +79,10 @@ def digest_with(monkeypatch, experiment, module: str, text: str) -> str:
     return found
 
 
-@pytest.mark.parametrize("name", TINY)
+FAST = ("mixture.joint", "parity.construction", "cooccurrence.descent", "composition.counting")
+
+
+@pytest.mark.parametrize("name", some_fast(TINY, *FAST))
 def test_whatever_a_run_executes_is_in_its_digest(name, monkeypatch):
     cls = catalogue.experiments()[name]
     experiment = cls.at("quick", **TINY[name])

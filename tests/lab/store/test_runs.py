@@ -52,6 +52,7 @@ def test_seeds_that_stop_early_do_not_depend_on_their_company(runs):
     assert (more.done_at > 0).all() and (more.loss.sel(kind="all").isel(record=-1) < 0.1).all()
 
 
+@pytest.mark.slow
 def test_an_interrupted_block_goes_on_beside_fresh_ones(runs):
     killed(runs, after=1)
     chunk = max(int(header(path)["chunk"]) for path in runs.glob("*/*/*/checkpoint.safetensors"))
@@ -196,6 +197,7 @@ def test_what_is_stored_but_not_finished_counts_when_seeds_are_looked_for(runs, 
     ]
 
 
+@pytest.mark.slow
 def test_two_processes_share_the_work(runs):
     one, two = start(runs), start(runs)
     assert one.wait() == 0 and two.wait() == 0

@@ -12,6 +12,7 @@ CLAIMS = catalogue.papers()["composition"].claims
 LATER = {"composition.thm5"} | {id for id, claim in CLAIMS.items() if missing(claim.needs_at("quick"))}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("id", list(CLAIMS))
 def test_claim_is_judged_and_fails_its_control(quick, id):
     check_claim(quick, id, ("untested",) if id in LATER else ("holds", "fails"))

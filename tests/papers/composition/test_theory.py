@@ -24,6 +24,7 @@ from stagewise.papers.composition.experiments import Counting, EncoderTraining, 
 from stagewise.papers.composition.initial import hidden_of
 from stagewise.papers.composition.learning import begin, layer_names, losses, plan
 from stagewise.tasks.composition import Composition, hop
+from tests.tiers import some_fast
 
 
 def sequences(task, batch=6, seed=0):
@@ -115,12 +116,15 @@ def test_counted_gradients_go_to_the_closed_form_and_point_at_the_right_keys():
 
 @pytest.mark.parametrize(
     "changes",
-    [
+    some_fast(
+        [
+            {},
+            {"algorithm": "mixture"},
+            {"algorithm": "mixture", "shared": False, "readout": "all", "samples": 1600},
+            {"queries": "one", "samples": 20_000, "chunk": 500},
+        ],
         {},
-        {"algorithm": "mixture"},
-        {"algorithm": "mixture", "shared": False, "readout": "all", "samples": 1600},
-        {"queries": "one", "samples": 20_000, "chunk": 500},
-    ],
+    ),
 )
 def test_both_algorithms_climb_the_staircase(changes):
     settings = Theory(**{"task": Composition(4, 3), "tested": 20, "seeds": 2} | changes)
@@ -213,6 +217,7 @@ def test_bad_settings_are_refused_in_a_sentence(wrong, said):
         wrong()
 
 
+@pytest.mark.slow
 def test_the_smallest_and_the_largest_tasks_can_be_run():
     found = identities.measure(Identities(task=Composition(2, 2)), 0)
     assert all(
@@ -256,6 +261,7 @@ def test_constructions_refuse_levels_that_cannot_be_doubled_up_to(build):
         theorem9(Composition(4, 3).draw_hidden(np.random.default_rng(0)), sequences(Composition(4, 3)), 1)
 
 
+@pytest.mark.slow
 def test_encoder_learns_one_hop_and_is_probed():
     small = replace(EncoderTraining().encoder, layers=2, width=16, heads=2)
     for form in ("token", "readouts"):

@@ -20,6 +20,7 @@ OPEN = {
 """What the seeds of preset quick do not decide: seeds differ there, or the slope lies at the edge."""
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("id", list(catalogue.papers()["cooccurrence"].claims))
 def test_claim_is_judged_and_fails_its_control(quick, id):
     open_too = ("inconclusive",) if id.partition(".")[2] in OPEN else ()

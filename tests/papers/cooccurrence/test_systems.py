@@ -159,6 +159,7 @@ def test_the_flow_agrees_with_scipy(runs):
         assert drift <= 1e-11 * flow.trajectory.alpha.max()
 
 
+@pytest.mark.slow
 def test_padding_changes_nothing(runs, monkeypatch):
     from stagewise.papers.cooccurrence import experiments
 

@@ -15,6 +15,7 @@ CLAIMS = catalogue.papers()["lego"].claims
 LATER = {"lego.s2.gap_rate"} | {id for id, claim in CLAIMS.items() if missing(claim.needs_at("quick"))}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("id", list(CLAIMS))
 def test_claim_is_judged_and_fails_its_control(quick, id):
     if id in LATER:

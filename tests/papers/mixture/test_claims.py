@@ -9,8 +9,8 @@ from tests.papers.judged import check_claim, check_ids, check_ledger
 
 
 @pytest.mark.parametrize("id", list(catalogue.papers()["mixture"].claims))
-def test_claim_is_judged_and_fails_its_control(quick, id):
-    check_claim(quick, id, ("holds", "fails"))
+def test_claim_is_judged_and_fails_its_control(quick_mixture, id):
+    check_claim(quick_mixture, id, ("holds", "fails"))
 
 
 def test_every_id_of_our_reading_has_a_claim():

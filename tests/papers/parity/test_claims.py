@@ -17,6 +17,7 @@ NEVER = {"parity.thm2", "parity.fig6", "parity.fig7"}
 """A lower bound for all algorithms, and figures of models whose weights cannot be had."""
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("id", list(CLAIMS))
 def test_claim_is_judged_and_fails_its_control(quick, id):
     if id in LATER | NEVER:

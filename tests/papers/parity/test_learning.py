@@ -73,6 +73,7 @@ def test_secrets_of_every_size_share_one_program():
     assert tiny(learning_rate=1e-4, until="end", plain_samples=64).program() == tiny().program()
 
 
+@pytest.mark.slow
 def test_room_for_more_answers_changes_nothing():
     settings, roomy = tiny(), tiny(answers=5)
     (weights, constants), (_, padded) = lane(settings), lane(roomy)
@@ -146,6 +147,7 @@ def test_a_run_learns_stops_and_gives_out_its_model(runs):
     assert sw.run(settings, runs=runs).trajectory.equals(run.trajectory)
 
 
+@pytest.mark.slow
 def test_a_seed_does_not_depend_on_its_company(runs):
     three, one = (sw.run(tiny(seeds=n), runs=runs / str(n)).trajectory for n in (3, 1))
     np.testing.assert_array_equal(three.loss.isel(seed=0), one.loss.isel(seed=0))
