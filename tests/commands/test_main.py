@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from stagewise.commands.main import main
+from tests.tiers import some_fast
 
 ROOT = Path(__file__).parents[2]
 
