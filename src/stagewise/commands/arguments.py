@@ -40,6 +40,16 @@ def add_report(sub: argparse.ArgumentParser) -> None:
     )
 
 
+def add_ledgers(sub: argparse.ArgumentParser) -> None:
+    there = Path("ledger")
+    sub.add_argument(
+        "--ledgers",
+        type=folder,
+        default=there if there.is_dir() else None,
+        help="folder of kept ledgers, shown beside in the report (default: ledger, if it is there)",
+    )
+
+
 def add_engine(sub: argparse.ArgumentParser) -> None:
     sub.add_argument(
         "--engine",

@@ -17,7 +17,7 @@ def print_ledger(entries) -> None:
 
     colours = dict(zip(OUTCOMES, ("green", "red", "yellow", "dim", "magenta")))
     table = Table(box=None, pad_edge=False)
-    for column in ("claim", "source", "verdict", "measured", "seeds", "control"):
+    for column in ("claim", "source", "verdict", "margin", "measured", "seeds", "control"):
         table.add_column(column, overflow="fold")
     for entry in entries:
         outcome = entry.verdict.outcome
@@ -31,6 +31,7 @@ def print_ledger(entries) -> None:
             entry.claim.id,
             entry.claim.source,
             f"[{colours[outcome]}]{outcome}[/]",
+            "" if entry.verdict.margin is None else f"{entry.verdict.margin:+.1f}",
             measured.replace("[", "\\["),
             str(entry.verdict.seeds),
             control,
@@ -42,14 +43,18 @@ def print_ledger(entries) -> None:
     for entry in entries:
         if entry.verdict.outcome != "holds" and entry.claim.id not in later:
             why = "; ".join(part for part in (entry.verdict.why, entry.claim.note) if part)
-            console.print(
-                f"{entry.claim.id} {entry.verdict.outcome}: {entry.claim.statement} {why}", markup=False
-            )
+            told = f"{entry.claim.id} {entry.verdict.outcome}: {entry.claim.statement} {why}"
+            if entry.verdict.decides:
+                told += f" It would take {entry.verdict.decides}."
+            console.print(told, markup=False)
+    if fragile := [entry.claim.id for entry in entries if entry.fragile]:
+        console.print(f"Fragile, another start gives another verdict: {', '.join(fragile)}", markup=False)
     if later:
         console.print(f"For preset standard: {', '.join(later)}", markup=False)
     console.print(
-        "In brackets: 95 % intervals over seeds; `exact` where nothing is random. A control is a case on "
-        "which the claim must not hold.",
+        "In brackets: 95 % intervals over seeds; `exact` where nothing is random. Margin: how far from the "
+        "threshold, in half widths of the interval, exact ones in decades. A control is a case on which the "
+        "claim must not hold.",
         markup=False,
     )
     told = [f"{counts[name]} {name}" for name in OUTCOMES if counts[name] or name != BROKEN]

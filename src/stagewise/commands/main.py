@@ -13,6 +13,7 @@ from stagewise import __version__, process
 from stagewise.commands import (
     export,
     figure,
+    ledger,
     probe_attention,
     report,
     reproduce,
@@ -29,6 +30,7 @@ COMMANDS = {
     "run": run,
     "reproduce": reproduce,
     "report": report,
+    "ledger": ledger,
     "sweep": sweep,
     "figure": figure,
     "serve": serve,

@@ -6,7 +6,7 @@ import argparse
 import sys
 from pathlib import Path
 
-from stagewise.commands.arguments import add_engine, add_report, add_runs, chosen_engine
+from stagewise.commands.arguments import add_engine, add_ledgers, add_report, add_runs, chosen_engine
 from stagewise.errors import Refused
 
 ABOUT = "Judge the claims of a paper, one claim, or all of them."
@@ -29,6 +29,7 @@ def add_options(sub: argparse.ArgumentParser) -> None:
         help="run all a second time, from starts off by rounding errors, and mark verdicts that change",
     )
     sub.add_argument("--into", type=Path, help="a kept ledger, such as ledger/standard.json, to add to")
+    add_ledgers(sub)
     add_engine(sub)
     add_runs(sub)
 
@@ -55,6 +56,7 @@ def act(options, rest) -> int:
         nulls=options.nulls,
         fragile=options.fragile,
         into=options.into,
+        ledgers=options.ledgers,
         **chosen_engine(options),
     )
     from stagewise.commands.ledger_table import print_ledger

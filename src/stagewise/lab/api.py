@@ -152,6 +152,7 @@ def reproduce(
     nulls: int = 0,
     fragile: bool = False,
     into: Path | str | None = None,
+    ledgers: Path | str | None = None,
 ) -> Reproduction:
     """Judge the claims of a paper, one claim, or all, and write `ledger.json`, `report.html` and the figures.
 
@@ -161,9 +162,10 @@ def reproduce(
 
     `first_seed` judges on other seeds, such as fresh ones from 1000 on. With `nulls`, every judge is put to
     so many nulls of its claim. With `fragile`, everything is run a second time from starts that are off by
-    rounding errors, and verdicts that change are marked. `into` names a kept ledger to add the lines to."""
+    rounding errors, and verdicts that change are marked. `into` names a kept ledger to add the lines to, and
+    `ledgers` a folder of kept ones, whose verdicts the report shows beside these."""
     check_preset(preset)
-    from stagewise.lab.judge.kept import check_is_of, merge_into
+    from stagewise.lab.judge.kept import check_is_of, kept_lines, merge_into
 
     asked, claims = preset, claims_named(name)
     if first_seed:
@@ -199,7 +201,8 @@ def reproduce(
     added = merge_into(Path(into), entries, asked) if into else []
     write_json(target / "ledger.json", to_json(entries))
     charts, undrawn = draw_all(figures, preset, done)
-    report = write(_papers_of(claims), entries, charts, preset, done, target)
+    kept = kept_lines(Path(ledgers)) if ledgers else {}
+    report = write(_papers_of(claims), entries, charts, preset, done, target, kept)
     return Reproduction(entries, undrawn, target / "ledger.json", report, added)
 
 

@@ -13,7 +13,7 @@ from stagewise.errors import Refused, require
 from stagewise.lab.judge.evidence import judged_again, united
 from stagewise.lab.judge.ledger import Entry
 from stagewise.lab.judge.verdict import UNTESTED
-from stagewise.lab.spec.experiment import Experiment
+from stagewise.lab.spec.experiment import PRESETS, Experiment
 from stagewise.lab.spec.settings import digest
 from stagewise.lab.store.block import code_of
 from stagewise.lab.store.files import Damaged, read_json, write_json
@@ -31,6 +31,16 @@ def read(path: Path) -> Ledger:
         return found
     except (Damaged, Refused, KeyError, TypeError) as error:
         raise Refused(f"{path} is not a ledger that can be read") from error
+
+
+def kept_lines(folder: Path) -> dict[str, dict[str, Line]]:
+    """The lines of every ledger in a folder, by preset and by claim."""
+    found = {path.stem: read(path) for path in sorted(folder.glob("*.json"))}
+    order = {preset: number for number, preset in enumerate(PRESETS)}
+    return {
+        preset: {line["id"]: line for line in found[preset]["claims"]}
+        for preset in sorted(found, key=lambda preset: order.get(preset, len(order)))
+    }
 
 
 def check_is_of(path: Path, preset: str) -> Ledger:

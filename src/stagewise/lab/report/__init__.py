@@ -13,7 +13,7 @@ from stagewise.lab.catalogue import Paper
 from stagewise.lab.draw.figures import Figure, Spec, styled
 from stagewise.lab.draw.pictures import save
 from stagewise.lab.judge.ledger import Entry, given
-from stagewise.lab.report.claims import beyond, ledger
+from stagewise.lab.report.claims import Kept, beyond, ledger
 from stagewise.lab.report.front import front, machine
 from stagewise.lab.report.markup import text
 from stagewise.lab.report.paper import part
@@ -23,6 +23,7 @@ from stagewise.lab.store.run import Runs
 from stagewise.precision import in_double
 
 HERE = Path(__file__).parent
+NOTHING_KEPT: Kept = {}
 
 
 def write(
@@ -32,20 +33,27 @@ def write(
     preset: str,
     runs: Runs,
     target: Path,
+    kept: Kept = NOTHING_KEPT,
 ) -> Path:
     """Write the figures (as PNG and SVG) and `report.html` into `target`."""
     folder = make_folder(target / "figures")
     for figure, chart in charts.items():
         save(chart, folder / f"{figure.id}.svg", folder / f"{figure.id}.png")
-    write_file(target / "report.html", page(papers, entries, charts, preset, runs).encode())
+    write_file(target / "report.html", page(papers, entries, charts, preset, runs, kept).encode())
     return target / "report.html"
 
 
 @in_double
 def page(
-    papers: Sequence[Paper], entries: Sequence[Entry], charts: Mapping[Figure, Spec], preset: str, runs: Runs
+    papers: Sequence[Paper],
+    entries: Sequence[Entry],
+    charts: Mapping[Figure, Spec],
+    preset: str,
+    runs: Runs,
+    kept: Kept = NOTHING_KEPT,
 ) -> str:
-    """The whole page, with the figures given."""
+    """The whole page, with the figures given. `kept` are lines of ledgers of other presets: each claim shows
+    what it came to there."""
     parts = [
         part(
             paper,
@@ -63,7 +71,7 @@ def page(
         machine=machine(),
         links="".join(f'<a href="#{text(paper.name)}">{text(paper.name)}</a>' for paper in papers),
         papers="\n".join(parts),
-        ledger=ledger(entries, list(charts), preset),
+        ledger=ledger(entries, list(charts), preset, kept),
         beyond=beyond(entries),
     )
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 from stagewise.lab.draw.charts import measured
 from stagewise.lab.draw.figures import Figure
@@ -12,8 +13,13 @@ from stagewise.lab.report.markup import anchor, chart, definitions, in_words, li
 MOST_SETTINGS = 6
 
 
-def ledger(entries: Sequence[Entry], figures: Sequence[Figure], preset: str) -> str:
-    """Filters, then a line a claim."""
+Kept = Mapping[str, Mapping[str, Mapping[str, Any]]]  # preset -> claim -> its line in a kept ledger
+
+
+def ledger(entries: Sequence[Entry], figures: Sequence[Figure], preset: str, kept: Kept) -> str:
+    """Filters, then a line a claim: its verdict here, and a column for each other preset whose ledger is
+    kept."""
+    others = {name: lines for name, lines in kept.items() if name != preset}
     used = {figure: frozenset(experiments_of(figure.needs_at(preset))) for figure in figures}
     papers = dict.fromkeys(entry.claim.paper for entry in entries)
     outcomes = dict.fromkeys(entry.verdict.outcome for entry in entries)
@@ -22,7 +28,7 @@ def ledger(entries: Sequence[Entry], figures: Sequence[Figure], preset: str) -> 
         f"{_choice('paper', 'every paper', papers)}{_choice('verdict', 'every verdict', outcomes)}"
         '<label>text <input type="search" name="text" placeholder="theorem, id, words"></label>'
         f'<output class="soft" aria-live="polite">{len(entries)} claims</output></form>'
-        f"{''.join(_claim(entry, used) for entry in entries)}</section>"
+        f"{_columns(preset, others)}{''.join(_claim(entry, used, others) for entry in entries)}</section>"
     )
 
 
@@ -42,6 +48,31 @@ def beyond(entries: Sequence[Entry]) -> str:
     )
 
 
+def _columns(preset: str, others: Kept) -> str:
+    """What stands over the columns, where there are several."""
+    names = "".join(f"<span>{text(name)}</span>" for name in (preset, *others))
+    return f'<p class="presets soft">{names}</p>' if others else ""
+
+
+def _elsewhere(claim: str, others: Kept) -> str:
+    """The verdicts at other presets, one below another's name; a dash where a claim was not judged."""
+    found = (lines.get(claim, {}).get("verdict", "") for lines in others.values())
+    return "".join(f"<span>{verdict(outcome) if outcome else '–'}</span>" for outcome in found)
+
+
+def _at_others(claim: str, others: Kept) -> list[tuple[str, str]]:
+    return [(f"at preset {name}", _told(lines[claim])) for name, lines in others.items() if claim in lines]
+
+
+def _told(line: Mapping[str, Any]) -> str:
+    """A line of a kept ledger, in a few words."""
+    made = line.get("made", {})
+    parts = [f"{line['seeds']} seeds" if isinstance(line["seeds"], int) else line["seeds"]]
+    parts += [f"margin {line['margin']:g}"] if line.get("margin") is not None else []
+    parts += [made["date"], made["machine"]] if made else []
+    return f"{verdict(line['verdict'])} <small>{text(', '.join(map(str, parts)))}</small>"
+
+
 def _choice(name: str, every: str, values: Mapping[str, None]) -> str:
     options = "".join(f"<option>{text(value)}</option>" for value in values)
     return (
@@ -59,7 +90,7 @@ def _measured(entry: Entry) -> str:
     return f"<figure>{chart(drawn, says)}</figure>"
 
 
-def _claim(entry: Entry, used: Mapping[Figure, frozenset]) -> str:
+def _claim(entry: Entry, used: Mapping[Figure, frozenset], others: Kept) -> str:
     claim = entry.claim
     values = "<br>".join(
         f"{text(name)}: {text(number(value))}" for name, value in entry.verdict.measured.items()
@@ -80,13 +111,26 @@ def _claim(entry: Entry, used: Mapping[Figure, frozenset]) -> str:
             ("source", text(claim.source)),
             ("the paper predicts", text(claim.predicted)),
             ("measured", values),
+            ("margin", text(_margin(entry))),
             ("why", text(entry.verdict.why)),
+            ("would decide it", text(entry.verdict.decides)),
+            (
+                "fragile",
+                "another start, off by rounding errors, gives another verdict" if entry.fragile else "",
+            ),
+            *(
+                (f"at preset {name}", _told(lines[claim.id]))
+                for name, lines in others.items()
+                if claim.id in lines
+            ),
             ("threshold", text(claim.threshold)),
             ("because", text(claim.reason)),
             (
                 "control",
                 f"{text(claim.control_is)}: {verdict(entry.control.outcome)} <small>{text(fooled)}</small>",
             ),
+            ("null", text(_null(entry))),
+            ("rests on", " ".join(link(used_claim) for used_claim in claim.uses)),
             ("seeds", text(entry.verdict.seeds or "")),
             ("restated", text(claim.restated)),
             ("note", text(claim.note)),
@@ -103,6 +147,20 @@ def _claim(entry: Entry, used: Mapping[Figure, frozenset]) -> str:
     return (
         f'<details class="claim" id="{text(anchor(claim.id))}" data-paper="{text(claim.paper)}" '
         f'data-verdict="{text(entry.verdict.outcome)}">'
-        f"<summary>{verdict(entry.verdict.outcome)} <b>{text(claim.id)}</b>{ours} "
+        f"<summary>{verdict(entry.verdict.outcome)}{_elsewhere(claim.id, others)} "
+        f"<b>{text(claim.id)}</b>{ours} "
         f"<span>{text(claim.statement)}</span></summary>{more}</details>"
     )
+
+
+def _margin(entry: Entry) -> str:
+    margin = entry.verdict.margin
+    if margin is None:
+        return ""
+    unit = "decades" if entry.verdict.seeds == "exact" else "half widths of the interval"
+    return f"{margin:+.3g} {unit} from the threshold, on the claim's side if positive"
+
+
+def _null(entry: Entry) -> str:
+    found = entry.null
+    return f"{found.what}: {found.holds} of {found.trials} times `holds`" if found else ""
