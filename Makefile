@@ -5,7 +5,7 @@ EXTRAS := test
 MARK := $(VENV)/.installed
 PIP := $(VENV)/bin/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
 
-.PHONY: install install-lint reproduce test test-all lint bench
+.PHONY: install install-lint reproduce test test-rest test-all lint bench
 
 install: $(MARK)
 
@@ -22,6 +22,10 @@ reproduce: install
 
 test: install
 	$(VENV)/bin/python -m pytest -n 2
+
+# Everything that make test leaves out: all claims, kills until the end, Ray, a browser, the README's commands.
+test-rest: install
+	$(VENV)/bin/python -m pytest -n 2 -m slow
 
 test-all: install
 	$(VENV)/bin/python -m pytest -n 2 -m ''

@@ -114,15 +114,8 @@ def _claim(entry: Entry, used: Mapping[Figure, frozenset], others: Kept) -> str:
             ("margin", text(_margin(entry))),
             ("why", text(entry.verdict.why)),
             ("would decide it", text(entry.verdict.decides)),
-            (
-                "fragile",
-                "another start, off by rounding errors, gives another verdict" if entry.fragile else "",
-            ),
-            *(
-                (f"at preset {name}", _told(lines[claim.id]))
-                for name, lines in others.items()
-                if claim.id in lines
-            ),
+            ("fragile", "starts off by rounding errors give another verdict" if entry.fragile else ""),
+            *_at_others(claim.id, others),
             ("threshold", text(claim.threshold)),
             ("because", text(claim.reason)),
             (
