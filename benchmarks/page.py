@@ -37,16 +37,16 @@ def rows() -> list[dict]:
 
 def _render(stored: Path, out: Path) -> float:
     """Judging is not part of it: the page is written from a ledger in memory."""
-    from stagewise.lab import api, catalogue
+    from stagewise.lab import catalogue, reproduction
     from stagewise.lab.execute.run import run_all
     from stagewise.lab.judge.ledger import judge_all
-    from stagewise.lab.report import write
+    from stagewise.lab.report import draw_all, write
 
-    claims, papers = api.claims_named("all"), list(catalogue.papers().values())
-    experiments, figures = api.wanted(claims, "quick")
+    claims, papers = reproduction.claims_named("all"), list(catalogue.papers().values())
+    experiments, figures = reproduction.wanted(claims, "quick")
     done = run_all(experiments, stored)
     entries = judge_all(claims, "quick", stored, done)
-    return seconds(lambda: write(papers, entries, figures, "quick", done, out))
+    return seconds(lambda: write(papers, entries, draw_all(figures, "quick", done)[0], "quick", done, out))
 
 
 def _first_paint(report: Path) -> float:

@@ -35,12 +35,16 @@ def write(
     target: Path,
     kept: Kept = NOTHING_KEPT,
 ) -> Path:
-    """Write the figures (as PNG and SVG) and `report.html` into `target`."""
+    """Write `report.html` into `target`."""
+    write_file(target / "report.html", page(papers, entries, charts, preset, runs, kept).encode())
+    return target / "report.html"
+
+
+def save_all(charts: Mapping[Figure, Spec], target: Path) -> None:
+    """Write the figures, as PNG and SVG, into a folder of `target`."""
     folder = make_folder(target / "figures")
     for figure, chart in charts.items():
         save(chart, folder / f"{figure.id}.svg", folder / f"{figure.id}.png")
-    write_file(target / "report.html", page(papers, entries, charts, preset, runs, kept).encode())
-    return target / "report.html"
 
 
 @in_double

@@ -160,7 +160,7 @@ def figure(request: Request) -> Response:
 
 def told(request: Request) -> Response:
     """A paper's page, as in the report, made now from what is stored."""
-    from stagewise.lab.api import page as page_of
+    from stagewise.lab.reproduction import page as page_of
 
     name, preset, root = request.path_params["paper"], request.path_params["preset"], request.app.state.root
     if (

@@ -128,7 +128,7 @@ def figures_ready(root: Path) -> list[dict[str, str]]:
 
 def page_ready(paper: str, preset: str, root: Path) -> bool:
     """Whether a paper can be told from what is stored."""
-    from stagewise.lab.api import claims_named, wanted
+    from stagewise.lab.reproduction import claims_named, wanted
 
     return stored(wanted(claims_named(paper), preset)[0], root)
 
