@@ -34,7 +34,7 @@ def decoder(shape: Clauses, scale: float = 1.0) -> ClauseDecoder:
     )
 
 
-@pytest.mark.parametrize("shape", some_fast(SHAPES, SHAPES[0], SHAPES[-1]), ids=str)
+@pytest.mark.parametrize("shape", some_fast(SHAPES, SHAPES[-1]), ids=str)
 def test_tables_are_the_plain_model_in_loss_gradients_and_attention(shape):
     model, sentences = decoder(shape), TASK.sample(jax.random.key(1), 8, 5)
 

@@ -5,6 +5,8 @@ import pytest
 
 from stagewise.papers.lego.experiments import DecoderTraining
 
+pytestmark = pytest.mark.slow
+
 SETTINGS = {
     "task.variables": 24,
     "decoder.width": 16,
