@@ -6,6 +6,7 @@ import math
 
 import numpy as np
 
+from stagewise.lab.judge.bounds import Bounds, censored
 from stagewise.lab.spec.settings import setting
 from stagewise.lazy import xr
 from stagewise.papers.mixture import appendix_b
@@ -29,6 +30,14 @@ STATE = ("neurons", "scores", "key_self", "query_self")
 def time_to_learn(joint: xr.Dataset, kind: str) -> xr.DataArray:
     """Step at which the loss of a kind of sample has fallen to half of log 2."""
     return first_below(joint.loss.sel(kind=kind), HALF_LEARNED)
+
+
+def steps_to_learn(joint: xr.Dataset, kind: str) -> Bounds:
+    """The same as a bound where the run ended before: it took more steps than there were. Of a seed that
+    diverged nothing is known."""
+    found = censored(time_to_learn(joint, kind), above=float(joint.step.values[-1]))
+    known = (joint.diverged_at < 0) | ~found.open
+    return Bounds(found.low.where(known, -np.inf), found.high)
 
 
 def score(trajectory: xr.Dataset, key: str, query: str, head: str = "+") -> xr.DataArray:

@@ -13,7 +13,7 @@ from stagewise.lab.judge.nulls import from_arm, scrambled, shuffled
 from stagewise.lab.judge.statistics import Verdict, all_of, exactly, median_over_seeds, share_of_seeds
 from stagewise.lazy import xr
 from stagewise.papers.mixture.experiments import JointTraining
-from stagewise.papers.mixture.readings import SIGNS, attention, onset, score, time_to_learn
+from stagewise.papers.mixture.readings import SIGNS, attention, onset, score, steps_to_learn, time_to_learn
 from stagewise.papers.mixture.studies import gaussian_neurons
 from stagewise.probes.crossing import first_above
 
@@ -35,7 +35,7 @@ def consistent_samples_are_learned_first(joint: xr.Dataset, early: str, late: st
     Threshold: the conflicting loss takes at least 10 times as many steps to half of log 2 as the consistent
     one, more than 3 times in most seeds, and the total loss ends below 0.01, because the figure shows
     separate stages, not one slope."""
-    ratio = time_to_learn(joint, late) / time_to_learn(joint, early)
+    ratio = steps_to_learn(joint, late) / steps_to_learn(joint, early)
     final = joint.loss.sel(kind="all").isel(record=-1)
     return all_of(
         median_over_seeds(f"steps, {late} over {early}", ratio, at_least=10),

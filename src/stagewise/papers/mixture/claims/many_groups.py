@@ -9,7 +9,7 @@ from stagewise.lab.judge.nulls import from_arm, replaced, scrambled, shuffled
 from stagewise.lab.judge.statistics import Verdict, all_of, exactly, median_over_seeds, share_of_seeds, slope
 from stagewise.lazy import xr
 from stagewise.papers.mixture.experiments import JointTraining, ManyGroups
-from stagewise.papers.mixture.readings import learned, time_to_learn
+from stagewise.papers.mixture.readings import learned, steps_to_learn, time_to_learn
 from stagewise.papers.mixture.studies import groups, lengths
 from stagewise.probes.crossing import first_above
 from stagewise.tasks.mixture import Mixture
@@ -26,7 +26,7 @@ def _figure(number: int, groups: int) -> Claim:
     """Figures 5 to 7 show what Figure 1 shows, for more groups."""
 
     def learned_in_stages(joint: xr.Dataset, early: str, late: str) -> Verdict:
-        ratio = time_to_learn(joint, late) / time_to_learn(joint, early)
+        ratio = steps_to_learn(joint, late) / steps_to_learn(joint, early)
         return all_of(
             share_of_seeds("share of seeds that learn", learned(joint, 0.01)),
             median_over_seeds(f"steps, {late} over {early}", ratio, at_least=10),

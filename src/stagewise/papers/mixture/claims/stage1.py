@@ -121,6 +121,7 @@ def only_mirrored_consistent_samples_are_off(stages: xr.Dataset, stage: str) -> 
 
 @claim(
     "mixture.corD7",
+    uses=("mixture.lem52", "mixture.lem53"),
     null=scrambled("infinite", "finite"),
     source="Corollary D.7",
     predicted=(
@@ -151,6 +152,7 @@ def every_signal_is_learned_by_T1(infinite: xr.Dataset, finite: xr.Dataset, end_
 
 @claim(
     "mixture.thmD8",
+    uses=("mixture.lem52", "mixture.lem53", "mixture.corD6"),
     null=scrambled("stages"),
     source="Theorem D.8",
     predicted=(

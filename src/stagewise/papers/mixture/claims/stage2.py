@@ -122,6 +122,7 @@ def group_key_scores_dominate(stages: xr.Dataset, exchanged: bool) -> Verdict:
 
 @claim(
     "mixture.lemE3",
+    uses=("mixture.lem55", "mixture.lemE1"),
     null=scrambled("stages"),
     source="Lemma E.3",
     predicted="after a time of order log 1/omega^2 both main scores are of order one",

@@ -25,6 +25,7 @@ def _errors(part: xr.Dataset) -> tuple[np.ndarray, np.ndarray]:
 
 @claim(
     "mixture.appF.sep",
+    uses=("mixture.lemE3",),
     null=scrambled("stages"),
     source="Appendix F, opening",
     predicted=(
@@ -73,6 +74,7 @@ def neurons_grow_with_the_errors(stages: xr.Dataset) -> Verdict:
 
 @claim(
     "mixture.F3",
+    uses=("mixture.lemF1F2",),
     null=from_arm("stages", WITHOUT_STAGE_2, "stage 2 left out: the loss stays on its plateau"),
     source="Theorem F.3",
     predicted=(

@@ -27,6 +27,7 @@ FINITE = ThreeStages.plan()
 
 @claim(
     "mixture.alg1",
+    uses=("mixture.thm41_T1", "mixture.thm41_T2", "mixture.thm41_T3"),
     null=from_arm("infinite", LIMIT.but(score_at_T2=1e-9), "stage 2 left out at infinite width"),
     source="Algorithm 1",
     predicted="three stages of gradient flow drive the loss to any epsilon",
@@ -95,6 +96,7 @@ def stages_mirror_joint_training(joint: xr.Dataset, stages: xr.Dataset, exchange
 
 @claim(
     "mixture.thm41_T1",
+    uses=("mixture.corD3", "mixture.corD7"),
     null=scrambled("stages", "finite"),
     source="Theorem 4.1",
     predicted="T1 = Theta(1), whatever omega and m",
@@ -120,6 +122,7 @@ def stage_one_takes_constant_time(stages: xr.Dataset, finite: xr.Dataset, stage:
 
 @claim(
     "mixture.thm41_T2",
+    uses=("mixture.lem55", "mixture.lemE3"),
     null=scrambled("stages"),
     source="Theorem 4.1, Lemma E.3",
     predicted="T2 - T1 = O(log 1/omega): a straight line in log 1/omega",
@@ -145,6 +148,7 @@ def stage_two_takes_log_one_over_scale(stages: xr.Dataset, power: int) -> Verdic
 
 @claim(
     "mixture.thm41_T3",
+    uses=("mixture.F3", "mixture.lemF1F2"),
     null=scrambled("stages"),
     source="Theorem 4.1, Theorem F.3",
     predicted="T3 - T2 = O(1/epsilon)",
@@ -166,6 +170,7 @@ def stage_three_takes_one_over_target(stages: xr.Dataset, power: float) -> Verdi
 
 @claim(
     "mixture.thm41_align",
+    uses=("mixture.corD7", "mixture.lemF1F2"),
     null=scrambled("finite", "infinite"),
     source="Theorem 4.1, first two items",
     predicted=(
@@ -190,6 +195,7 @@ def neurons_end_aligned_with_all_signals(finite: xr.Dataset, infinite: xr.Datase
 
 @claim(
     "mixture.thm41_sym",
+    uses=("mixture.lemE4", "mixture.lemE5"),
     null=scrambled("infinite", "finite"),
     source="Theorem 4.1, Lemmas C.2 to C.5",
     predicted=(
@@ -245,6 +251,7 @@ CONFLICTING, CONSISTENT = ["c1", "v1", "-v2"], ["c1", "v1", "v2"]
 
 @claim(
     "mixture.thm41_conc",
+    uses=("mixture.lemE1", "mixture.lemE5", "mixture.thmE7"),
     null=scrambled("stages"),
     source="Theorem 4.1, concentration on the group key",
     predicted=(
@@ -276,6 +283,7 @@ def _within_head(end: xr.Dataset, tokens: list[str]) -> xr.DataArray:
 
 @claim(
     "mixture.thm41_near",
+    uses=("mixture.lemE4",),
     null=scrambled("infinite", "finite"),
     source="Theorem 4.1, near symmetry within a head",
     predicted="on X_{1,+,-} every query of the + head looks at v1 and -v2 alike, up to order omega",
