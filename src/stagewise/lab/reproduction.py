@@ -113,7 +113,7 @@ def reproduce(
     painter = Painter(figures, preset, root, target, alone=engine in ("auto", "pool"))
     try:
         painter.begin()
-        done = run_all(experiments, root, progress, found, retry)
+        done = run_all(experiments, root, progress, found, retry, units=asked == "long")
         painter.paint()
         entries = judge_all(claims, preset, root, done, nulls)
         if fragile:
