@@ -44,7 +44,7 @@ _ROOMS = {
 
 
 def __getattr__(name: str):
-    """Whatever is in `__all__`, imported when it is first asked for."""
+    """Return a name of `__all__`. Its module is imported only when the name is first asked for."""
     if name not in __all__:
         raise AttributeError(f"module 'stagewise' has no attribute {name!r}")
     from importlib import import_module

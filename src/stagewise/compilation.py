@@ -1,8 +1,9 @@
 """jax's compilation cache: what was compiled once on this machine is not compiled again.
 
-It is in the user's cache folder, a part for each kind of processor and version of the compiler, and what was
-not used for longest goes when it grows beyond a limit. STAGEWISE_COMPILATION_CACHE names another folder, or
-is `off`; whoever has given jax a cache of their own (JAX_COMPILATION_CACHE_DIR) keeps it."""
+The cache lies in the user's cache folder, with one subfolder for each kind of processor and version of jax.
+When a subfolder grows beyond MOST_BYTES, jax deletes what was not used for the longest time. Set
+STAGEWISE_COMPILATION_CACHE to another folder, or to `off`. If the user has given jax a cache of their own
+(JAX_COMPILATION_CACHE_DIR), our processes use that one."""
 
 from __future__ import annotations
 
@@ -22,14 +23,16 @@ MOST_BYTES = 2 * 1024**3
 _FOLDER = "jax_compilation_cache_dir"
 _LIMITS = {
     "jax_compilation_cache_max_size": MOST_BYTES,
-    "jax_persistent_cache_min_compile_time_secs": 0.05,  # less is sooner compiled than looked up
+    "jax_persistent_cache_min_compile_time_secs": 0.05,  # faster to compile again than to look up
     "jax_persistent_cache_min_entry_size_bytes": 0,
 }
 
 
 def compilation_cache(folder: Path | str | None = None) -> Path | None:
-    """Keep what jax compiles in this process from now on, the host's own functions too, in a folder or in the
-    usual place; None if it is switched off."""
+    """Let jax keep everything that it compiles in this process from now on, also functions that are not ours.
+
+    The cache is kept in `folder`, or in the usual place if none is given. Returns the folder that is used, or
+    None if the cache is off or the usual place cannot be written."""
     import jax
 
     chosen = settings(folder)
@@ -39,7 +42,8 @@ def compilation_cache(folder: Path | str | None = None) -> Path | None:
 
 
 def begin() -> None:
-    """The same for a process of ours, unless its user has chosen for jax, which reads it when imported."""
+    """Switch the cache on in a process of ours, unless JAX_COMPILATION_CACHE_DIR is set. jax reads its
+    settings from the environment when it is imported, so they are put there if it is not imported yet."""
     if _FOLDER.upper() not in os.environ:
         if "jax" in sys.modules:
             compilation_cache()
@@ -49,8 +53,8 @@ def begin() -> None:
 
 
 def settings(folder: Path | str | None = None) -> Mapping[str, Any]:
-    """What jax is told; nothing where the cache is off, or nobody chose its place and that cannot be
-    written."""
+    """Return the settings that switch jax's cache on. They are empty if the cache is off, or if the usual
+    place cannot be written. A folder that the user chose and that cannot be written is refused."""
     given = str(folder) if folder is not None else os.environ.get(PLACE, "")
     if given == "off":
         return {}
@@ -70,21 +74,23 @@ def settings(folder: Path | str | None = None) -> Mapping[str, Any]:
 
 
 def _tidy(place: Path) -> None:
-    """Drop what a killed process has left half written: each entry is followed by the time of its use."""
+    """Delete entries that a killed process left half written. A whole entry has a second file with the time
+    of its last use, which is written after the entry itself."""
     from filelock import FileLock, Timeout
 
     try:
-        with FileLock(place / ".lockfile", timeout=0):  # jax's own
+        with FileLock(place / ".lockfile", timeout=0):  # the lock that jax uses too
             names = set(os.listdir(place))
             for name in names:
                 if name.endswith("-cache") and name.removesuffix("-cache") + "-atime" not in names:
                     (place / name).unlink(missing_ok=True)
-    except Timeout:  # others are at work: they have tidied
+    except Timeout:  # another process is using the cache and has tidied it
         pass
 
 
 def _kind_of_machine() -> str:
-    """What compiled code depends on: it must not be run by another processor that shares the folder."""
+    """Return a digest of the processor and of jax's versions. Compiled code must not run on another kind of
+    processor that shares the cache folder."""
     try:
         lines = Path("/proc/cpuinfo").read_text().splitlines()
         features = next((line for line in lines if line.lower().startswith(("flags", "features"))), "")

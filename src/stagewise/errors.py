@@ -1,4 +1,4 @@
-"""What the user did that cannot be done, said in one sentence."""
+"""Errors that tell the user in one sentence what cannot be done."""
 
 
 class Refused(Exception):
@@ -6,11 +6,12 @@ class Refused(Exception):
 
 
 class Unwritable(Refused):
-    """A place that cannot be written: a full or read-only disk. No fault of what was to be written there."""
+    """A file or folder that cannot be written, for instance on a full or read-only disk. The run that wanted
+    to write is not at fault, so it does not count as failed."""
 
 
 class Failed(Refused):
-    """A run that could not be made: what broke, in a sentence, and the traceback for those who ask."""
+    """A run that broke. The message says in one sentence what went wrong; `trace` is the traceback."""
 
     def __init__(self, message: str, trace: str = ""):
         super().__init__(message)
@@ -18,7 +19,7 @@ class Failed(Refused):
 
 
 def one_line(error: BaseException) -> str:
-    """An error in a line; a refusal is a sentence already."""
+    """Return the first line of an error's message, after the error's type unless it is a refusal."""
     told = str(error) if isinstance(error, Refused) else f"{type(error).__name__}: {error}"
     return next(iter(told.strip().splitlines()), type(error).__name__)
 
@@ -30,7 +31,8 @@ def require(condition: bool, message: str) -> None:
 
 
 def number(name: str, word: str) -> float:
-    """A number above 0 that the user gave by a name, such as that of an environment variable."""
+    """Return the number that the user wrote as `word`. It must be above 0; the error names it `name`, for
+    instance the name of an environment variable."""
     try:
         value = float(word)
     except ValueError:

@@ -1,7 +1,7 @@
 """jax, jax.numpy and xarray, imported when first used.
 
-Settings, tasks and claims are plain values that `stagewise list` reads; importing these takes seconds,
-so the modules that hold them take them from here. A type checker sees the real modules."""
+`stagewise list` only reads settings, tasks and claims, which are plain values. Importing jax and xarray takes
+seconds, so the modules with these values import them from here. A type checker sees the real modules."""
 
 from __future__ import annotations
 
@@ -27,5 +27,5 @@ else:
 
 
 def numpy_of(x: Any) -> Any:
-    """numpy for its own arrays, and jax.numpy for jax's: for code that runs on both."""
+    """Return numpy for a numpy array and jax.numpy for a jax array: for code that runs on both."""
     return np if isinstance(x, np.ndarray) else jnp

@@ -1,7 +1,8 @@
-"""Double precision, for the programs that need it and the models they hand out, and for nobody else.
+"""Double precision for the programs that need it and the models that they return, and for no other code.
 
-Theorems are checked in double precision, while the code around ours may count on single. jax knows its
-precision by thread, so every function that computes enters double precision itself."""
+Theorems are checked in double precision, but a program that imports us may expect jax's single precision. jax
+keeps its precision separately in each thread, so every function that needs double precision switches to it by
+itself."""
 
 from __future__ import annotations
 
@@ -14,7 +15,7 @@ Found = TypeVar("Found")
 
 
 def in_double(function: Callable[Given, Found]) -> Callable[Given, Found]:
-    """The same function, in double precision in whatever thread it is called."""
+    """Return a function that does the same in double precision, whichever thread calls it."""
 
     @wraps(function)
     def doubled(*given: Given.args, **named: Given.kwargs) -> Found:

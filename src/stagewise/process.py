@@ -8,13 +8,15 @@ from stagewise import compilation, threads
 
 
 def begin() -> None:
-    """Set what holds for the whole process, before jax is imported; what the user has set stays."""
+    """Set the number of threads and the compilation cache of this process. Call it before jax is imported;
+    environment variables that the user has set are kept."""
     threads.one()
     compilation.begin()
 
 
 def settings() -> dict[str, str]:
-    """The environment of a worker on another machine: threads, and what the user has set for the cache; each
-    machine finds its own place for that."""
+    """Return the environment variables for a worker on another machine: the numbers of threads, and the
+    user's STAGEWISE_COMPILATION_CACHE if it is set. Without it each machine uses its own usual place for the
+    cache."""
     chosen = {name: os.environ[name] for name in (compilation.PLACE,) if name in os.environ}
     return {name: os.environ.get(name, value) for name, value in threads.ONE.items()} | chosen

@@ -1,8 +1,8 @@
-"""How many threads there are: one for XLA and one for numpy in a process of ours, and a lane on each core.
+"""The number of threads: XLA and numpy have one each in a process of ours, and lanes may run on all cores.
 
-A second thread for XLA gains less than a second lane or a second process does, and results repeat bit for bit
-only with the same number; so it is one on every engine and at every preset. Set PJRT_NPROC to choose another.
-A process that is not ours keeps the threads it has."""
+A second thread for XLA gains less than a second lane or a second process does. Results repeat bit for bit
+only with the same number of threads, so it is one on every engine and at every preset. Set PJRT_NPROC to
+choose another number. In a process that only imports us, the number stays as it is."""
 
 from __future__ import annotations
 
@@ -16,11 +16,13 @@ Found = TypeVar("Found")
 
 
 ONE = {"PJRT_NPROC": "1", "OPENBLAS_NUM_THREADS": "1", "JAX_CPU_ENABLE_ASYNC_DISPATCH": "0"}
-"""Without asynchronous dispatch, lanes on several threads do not wait for one another."""
+"""The environment variables that give one thread to XLA and one to numpy. Without asynchronous dispatch,
+lanes on several threads do not wait for one another."""
 
 
 def one() -> None:
-    """The default of our own processes; it must be set before jax and numpy are imported."""
+    """Use one thread, unless the user has chosen another number. Call it before jax and numpy are
+    imported."""
     for name, value in ONE.items():
         os.environ.setdefault(name, value)
 
@@ -35,7 +37,7 @@ def cores() -> list[int]:
 
 
 def of_xla() -> int:
-    """How many XLA has."""
+    """Return how many threads XLA uses."""
     given = os.environ.get("PJRT_NPROC", "")
     return int(given) if given.isdigit() and int(given) > 0 else len(cores())
 
@@ -44,8 +46,11 @@ _compiled: set[Hashable] = set()
 
 
 def on_each_core(what: Hashable, function: Callable[[Lane], Found], lanes: Iterable[Lane]) -> list[Found]:
-    """What a function finds for each lane, in double precision, as many at a time as there are cores. The
-    first time that this is computed, its first lane goes alone: it compiles for all."""
+    """Return what a function finds for each lane, in the order of the lanes. It runs in double precision, on
+    as many lanes at a time as there are cores.
+
+    `what` names the computation. When it is run for the first time, its first lane runs alone, because this
+    compiles the function for all lanes."""
     from concurrent.futures import ThreadPoolExecutor
 
     from stagewise.precision import in_double

@@ -1,10 +1,10 @@
 """The attention entropies of a causal language model on worked answers, with and without the reasoning
 (parity, Figures 6 and 7).
 
-For every question three texts are compared: the question with its bare result, the question with its worked
+Each question is measured in three setups: the question with its bare result, the question with its worked
 answer, and the worked answer again with the minimum taken over only as many places as the bare text has
-(`matched`): a worked answer is longer, and a minimum over more places is lower by that alone. Results are
-kept question by question; a stopped run goes on."""
+(`matched`). A worked answer is longer, and a minimum over more places is lower for that reason alone. Results
+are saved question by question, so a stopped run can go on."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class Probe:
     model: str
     data: Path
     items: int | None = None
-    places: str = "all"  # or "answer": only those after the question
+    places: str = "all"  # "all", or "answer" for only those after the question
 
     def __post_init__(self):
         require(
@@ -52,8 +52,8 @@ class Probe:
 
 
 def probe(settings: Probe, out: Path, progress: Progress) -> np.ndarray:
-    """Entropies [question, setup, layer, head], computed or read from `out`, where they are kept as they
-    come."""
+    """Return the entropies [question, setup, layer, head]. Those that `out` holds already are read; the
+    others are computed, and saved there one by one."""
     questions = read_questions(settings.data)[: settings.items]
     make_folder(out)
     _claim(out, settings, questions)
@@ -72,7 +72,7 @@ def probe(settings: Probe, out: Path, progress: Progress) -> np.ndarray:
 
 
 def _claim(out: Path, settings: Probe, questions: list[Question]) -> None:
-    """Say in the folder what it holds; refuse one that holds something else."""
+    """Write into the folder which probe it holds; refuse a folder that holds another one."""
     text = json.dumps([[q.question, q.answer] for q in questions])
     about = {
         "model": settings.model,
@@ -94,7 +94,8 @@ def _claim(out: Path, settings: Probe, questions: list[Question]) -> None:
 
 
 def _read_kept(path: Path) -> dict[int, np.ndarray]:
-    """What is done, by question; a last line that was cut off is dropped."""
+    """Return the entropies that are saved, by question. A line that was cut off is dropped from the file,
+    with all that follow it."""
     if not path.exists():
         return {}
     found, whole = {}, []
@@ -118,7 +119,7 @@ def _append(path: Path, entry: Any) -> None:
 
 
 def _measuring(settings: Probe) -> Callable[[Question, int], np.ndarray]:
-    """A function from a question and its number to entropies [setup, layer, head]."""
+    """Return a function that takes a question and its number, and returns entropies [setup, layer, head]."""
     model, tokenizer = load(settings.model)
 
     def measure(question: Question, number: int) -> np.ndarray:
@@ -140,7 +141,7 @@ def _measuring(settings: Probe) -> Callable[[Question, int], np.ndarray]:
 
 
 def load(name: str):
-    """A causal language model and its tokenizer, ready to look at."""
+    """Load a causal language model and its tokenizer, ready to be probed."""
     try:
         import torch  # noqa: F401  (the models need it)
         from transformers import AutoModelForCausalLM, AutoTokenizer, logging
@@ -164,8 +165,8 @@ def load(name: str):
 
 
 def patterns(model, tokens: list[int]) -> Iterator[np.ndarray]:
-    """Attention [head, query, key] of every layer on a text. Each layer is taken as it is computed; none is
-    kept by the model."""
+    """Return the attention [head, query, key] of every layer on a text. Each pattern is taken when its layer
+    is computed, so the model keeps none."""
     import torch
 
     seen: list[np.ndarray] = []

@@ -23,7 +23,8 @@ def write_folder(model: GPT, folder: Path) -> None:
 
 
 def configuration(model: GPT) -> dict:
-    """The library's names for the sizes; no dropout, for the model is trained."""
+    """Return the configuration under the library's names. Dropout is 0, since the model is already
+    trained."""
     vocabulary, width = model.wte.shape
     return {
         "architectures": ["GPT2LMHeadModel"],

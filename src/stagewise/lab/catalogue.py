@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Paper:
-    """A paper's folder, read."""
+    """What a paper's folder holds."""
 
     name: str
     title: str
@@ -39,7 +39,7 @@ class Paper:
         return {figure.id: figure for figure in _of_kind(f"stagewise.papers.{self.name}.figures", Figure)}
 
     def told(self) -> tuple[Part, ...]:
-        """The paper as the report tells it; imports the chart library."""
+        """The parts in which the report tells the paper; imports the chart library."""
         return import_module(f"stagewise.papers.{self.name}.story").STORY
 
 
@@ -63,7 +63,7 @@ def claims() -> dict[str, Claim]:
 
 
 def figures() -> dict[str, Figure]:
-    """Imports the chart library."""
+    """Return every figure by its id; imports the chart library."""
     return {name: figure for paper in papers().values() for name, figure in paper.figures().items()}
 
 
@@ -101,7 +101,7 @@ def _of_kind(room: str, kind: type) -> list:
 
 
 def _modules(room: str) -> Iterator[ModuleType]:
-    """A module and, if it is a folder, the modules in it."""
+    """Yield a module and, if it is a folder, the modules in it."""
     if find_spec(room) is None:
         return
     module = import_module(room)

@@ -1,5 +1,5 @@
-"""The exact fast path of a GPT: logits at the places that a loss reads, with nothing computed that they do
-not need."""
+"""A faster way to compute exactly a GPT's logits: only at the places that a loss reads, and only what these
+places need."""
 
 from __future__ import annotations
 
@@ -15,11 +15,12 @@ from stagewise.models.gpt import GPT, Drop, causal_softmax, nothing
 def answers(
     model: GPT, tokens: Int[Array, "batch length"], first: int
 ) -> Float[Array, "batch asked vocabulary"]:
-    """Logits at the places from `first` on, for sequences of two kinds of tokens.
+    """Return the logits at the places from `first` on, for sequences of two kinds of tokens.
 
-    Exactly the plain model, reordered. A binary token at a place has one of two embeddings, so keys, values
-    and queries of the first block come from tables over (place, bit), with the output projection folded into
-    the values; in the last block only the places asked for go through attention and the perceptron."""
+    This is exactly the plain model, with its operations in another order. At its place a binary token has one
+    of two embeddings, so the keys, values and queries of the first block come from tables over (place, bit),
+    with the output projection multiplied into the values. In the last block only the places asked for go
+    through attention and the perceptron."""
     asked = slice(first, None)
     x = _first_block(model, tokens, _needed(model, 0, asked))
     for layer in range(1, model.layers):
@@ -30,8 +31,8 @@ def answers(
 def answers_with_dropout(
     model: GPT, tokens: Int[Array, "batch length"], first: int, drop: Drop
 ) -> Float[Array, "batch asked vocabulary"]:
-    """The same in training with dropout. Embeddings then differ from sample to sample, and no table holds
-    them."""
+    """Return the same logits in training with dropout. Dropout makes embeddings differ from sample to sample,
+    so tables cannot hold them."""
     asked = slice(first, None)
     x = drop(model.wte[tokens] + model.wpe[: tokens.shape[-1]])
     for layer in range(model.layers):
@@ -40,8 +41,8 @@ def answers_with_dropout(
 
 
 def patterns(model: GPT, tokens: Int[Array, "batch length"]) -> Float[Array, "batch layer head query key"]:
-    """Attention of every layer, head and place, for sequences of two kinds of tokens; the last perceptron is
-    never run."""
+    """Return the attention of every layer, head and place, for sequences of two kinds of tokens. The
+    perceptron of the last block is never run."""
     every = slice(None)
     found = [_first_pattern(model, tokens, every)]
     x = _first_block(model, tokens, every) if model.layers > 1 else None
@@ -86,7 +87,7 @@ def _first_block(
     table = _table(model, tokens.shape[1])
     *_, v = model.queries_keys_values(0, table)
     by_head = model.attn_c_proj_weight[0].reshape(model.heads, -1, table.shape[-1])
-    # What a bit adds to the output where a head looks at it.
+    # For each head, bit and place: what a token adds to the output of a query that looks at it.
     values = jnp.einsum("tbhd,hde->hbte", v, by_head)
     pattern, seen = _first_pattern(model, tokens, queries), _bits(tokens, table.dtype)[:, None, None, :]
     split = jnp.stack([pattern * (1 - seen), pattern * seen], axis=2)  # by the bit that is looked at

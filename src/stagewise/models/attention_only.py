@@ -1,11 +1,12 @@
 """An attention-only transformer whose residual stream is a row of blocks (Definition 3 of the composition
 paper).
 
-Each layer has one head, adds what it attends to, and no norm or perceptron follows. Value matrices only move
-blocks: layer l copies one block of the token it looks at into a new block. So the stream is a list of blocks
-that grows by one a layer, and a layer's key-query matrix need only be as large as the blocks that are there
-(`stream`). `dense` is Definition 3 as it is written, with matrices d by d. All of it runs on arrays of jax,
-to train, and of numpy, to look at constructions of many sizes without compiling each."""
+Each layer has one head and adds the head's output to the stream; there is no norm and no perceptron. Value
+matrices only move blocks: layer l copies one block of the token it looks at into a new block. The stream is
+therefore a list of blocks that grows by one in each layer, and a layer's key-query matrix is only as large as
+the blocks that are there (`stream`). `dense` is Definition 3 as it is written, with matrices d by d. The
+functions run on arrays of jax, for training, and on arrays of numpy, to look at constructions of many sizes
+without compiling each."""
 
 from __future__ import annotations
 
@@ -23,14 +24,15 @@ from stagewise.models.blocks import embed
 from stagewise.precision import in_double
 
 AnyArray = Array | np.ndarray
-Kind = TypeVar("Kind", bound=AnyArray)  # jax's arrays or numpy's, as they were given
+Kind = TypeVar("Kind", bound=AnyArray)  # arrays of jax or of numpy, whichever were given
 Scores = Sequence[AnyArray]
-"""Key-query matrices by layer, row key and column query, over the blocks that a layer sees."""
+"""One key-query matrix for each layer, over the blocks that the layer sees. Rows are keys, columns are
+queries."""
 
 
 class AttentionOnly(eqx.Module):
-    """A model by its weights. Call it with shown permutations to get the logits of every number of hops at
-    every token."""
+    """A model, given by its weights. Call it with the permutations sigma that a sequence shows to get the
+    logits at every token, for every number of hops."""
 
     layers: tuple[Array | np.ndarray, ...]  # key-query matrices
     readouts: Float[Array | np.ndarray, "task blocks width symbol"]
@@ -59,16 +61,16 @@ def softmax(scores: Float[AnyArray, "*n key"]) -> Float[AnyArray, "*n key"]:
 def attend(
     seen: Float[AnyArray, "batch token wide"], scores: Float[AnyArray, "wide wide"]
 ) -> Float[AnyArray, "batch query key"]:
-    """A layer's attention, each query's over all keys: no scale, no mask."""
+    """Return the attention of each query of a layer over all keys; there is no scale and no mask."""
     return softmax((seen @ scores.T) @ seen.swapaxes(-1, -2))
 
 
 def stream(
     first: Float[Kind, "batch token blocks width"], scores: Scores, copied: Sequence[int] | None = None
 ) -> tuple[Kind, list[Kind]]:
-    """All blocks [batch, token, blocks, width] and the patterns [batch, query, key] of every layer.
+    """Return all blocks [batch, token, blocks, width] and the patterns [batch, query, key] of every layer.
 
-    Layer l copies block l of the token it looks at, or the one that `copied` says."""
+    Layer l, counted from 1, copies block l of the token it looks at, or the block that `copied` names."""
     batch, tokens, held, width = first.shape
     seen: Any = first.reshape(batch, tokens, held * width)
     patterns: list[Any] = []
@@ -84,7 +86,7 @@ def stream(
 def read_out(
     blocks: Float[AnyArray, "*n blocks width"], readouts: Float[AnyArray, "task blocks width symbol"]
 ) -> Float[Array, "*n task symbol"]:
-    """Logits of every task from all blocks."""
+    """Return the logits of every task (a number of hops), read from all blocks."""
     return jnp.einsum("...bw,lbws->...ls", blocks, readouts)
 
 
@@ -102,7 +104,7 @@ def dense(
 def as_dense(
     first: Float[AnyArray, "token 2 width"], scores: Scores
 ) -> tuple[AnyArray, list[np.ndarray], list[np.ndarray]]:
-    """The same model's X(0), W_KQ and W_OV in d = width (L + 2) dimensions."""
+    """Return X(0), W_KQ and W_OV of the same model for `dense`, in d = width (L + 2) dimensions."""
     tokens, held, width = first.shape
     d = width * (held + len(scores))
     X = numpy_of(first).pad(first.reshape(tokens, -1).T, ((0, d - held * width), (0, 0)))

@@ -1,5 +1,5 @@
-"""Blocks of a residual stream that are unit vectors: each names a symbol at a level, as in Theorem 4 of the
-composition paper. Runs on arrays of jax and of numpy."""
+"""Blocks of a residual stream that are unit vectors. Each names a symbol at a level, as in Theorem 4 of the
+composition paper. The functions run on arrays of jax and of numpy."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 def own_symbols(sigma: Int[Kind, "batch level symbol"]) -> Int[Kind, "batch level symbol"]:
-    """j at every token (i, j)."""
+    """Return the symbol j for every token (i, j)."""
     xp = numpy_of(sigma)
     return xp.broadcast_to(xp.arange(sigma.shape[-1]), sigma.shape)
 
@@ -25,7 +25,8 @@ def own_symbols(sigma: Int[Kind, "batch level symbol"]) -> Int[Kind, "batch leve
 def names_of(
     symbols: Sequence[Int[Kind, "batch level symbol"]], shifts: Sequence[int]
 ) -> Int[Kind, "batch token blocks"]:
-    """Which unit vector each block of each token is: token (i, j) names symbols[i, j] at level i + shift."""
+    """Return the number of the unit vector in each block of each token. At token (i, j) it names symbols[i,
+    j] at level i + shift."""
     xp, (k, N) = numpy_of(symbols[0]), symbols[0].shape[-2:]
     named = [(np.arange(k)[:, None] + shift) % k * N + each for each, shift in zip(symbols, shifts)]
     return xp.stack([each.reshape(*each.shape[:-2], k * N) for each in named], -1)
@@ -34,15 +35,15 @@ def names_of(
 def ideal_stream(
     hops: Sequence[Int[Kind, "batch level symbol"]], sigma: Int[Kind, "batch level symbol"]
 ) -> tuple[list[Int[Kind, "batch level symbol"]], tuple[int, ...]]:
-    """Symbols and shifts of Theorem 4's stream: block l + 1 names hop_i^r(j) at level i + r - 1, for r =
-    2^(l-1)."""
+    """Return the symbols and shifts of Theorem 4's stream, in which block l + 1 names hop_i^r(j) at level i +
+    r - 1, for r = 2^(l-1)."""
     return [own_symbols(sigma), sigma, *hops], (0, 0, *(2**layer - 1 for layer in range(len(hops))))
 
 
 def embed(
     sigma: Int[Kind, "batch level symbol"], dtype: type | np.dtype = np.float32
 ) -> Float[Kind, "batch token 2 width"]:
-    """Blocks 0 and 1 of Theorem 4: token (i, j) is the unit vector of (i, j), then that of (i,
+    """Return blocks 0 and 1 of Theorem 4: at token (i, j) the unit vectors of (i, j) and of (i,
     sigma_i(j))."""
     return blocks_of([own_symbols(sigma), sigma], (0, 0), dtype)
 
@@ -52,7 +53,7 @@ def blocks_of(
     shifts: Sequence[int],
     dtype: type | np.dtype = np.float32,
 ) -> Float[Kind, "batch token blocks width"]:
-    """Blocks of unit vectors, as names_of says which."""
+    """Return blocks as unit vectors; `names_of` says which unit vector each block is."""
     named: Any = names_of(symbols, shifts)
     return (named[..., None] == np.arange(named.shape[1])).astype(dtype)
 
@@ -62,5 +63,5 @@ def ideal_blocks(
     sigma: Int[Kind, "batch level symbol"],
     dtype: type | np.dtype = np.float32,
 ) -> Float[Kind, "batch token blocks width"]:
-    """That stream as unit vectors."""
+    """Return the stream of `ideal_stream` as unit vectors."""
     return blocks_of(*ideal_stream(hops, sigma), dtype)

@@ -1,9 +1,10 @@
 """A one-layer decoder that reads clauses: the experiment model of the LEGO paper (Section 7).
 
-A clause is five tokens; its queries, keys and values are sums of what each slot's token contributes. Nothing
-normalises a clause before attention, so these contributions are tables over tokens, projected once a step
-whatever the batch. Only answers ask, and of what they write only the variable and the value are read. `plain`
-is the same model written out clause by clause."""
+A clause is five tokens. Its query, key and value are sums of what the token in each slot contributes. A
+clause is not normalised before attention, so a contribution depends only on the token and its slot: all
+contributions are tables over tokens, computed once in each step whatever the size of the batch. Only answers
+have queries, and only the variable and the value are read from what they write. `plain` is the same model
+written out clause by clause."""
 
 from __future__ import annotations
 
@@ -60,10 +61,11 @@ class Tables(NamedTuple):
 
 
 class ClauseDecoder(eqx.Module):
-    """Weights by name; the blank token's embedding is zero. Tokens are variables, then actions, then values.
+    """A decoder, given by its weights. The embedding of the blank token is zero. Tokens are numbered in the
+    order variables, actions, values.
 
-    `positions` is what marks each place, as a sixth token of every clause, and is empty without position
-    encodings."""
+    `positions` has an embedding for each place, which acts as a sixth token of every clause. It is empty
+    without position encodings."""
 
     tokens: Float[Array | np.ndarray, "tokens E"]
     queries: Float[Array | np.ndarray, "2 E D"]
@@ -87,8 +89,11 @@ class ClauseDecoder(eqx.Module):
         length: Int[Array, ""] | None = None,
         raised: Float[Array, "query key"] | None = None,
     ) -> Answers:
-        """Logits of every answer, each from the answers before it in the sentence. `length` is how much of
-        the chain is there, if not all; `raised` is added to the scores, to see what that changes."""
+        """Return the logits of the answers 1..L, each computed from the predicates and from the earlier
+        answers as they stand in the sentence.
+
+        `length` is the length of the chain if it is shorter than the arrays; `raised` is added to the
+        attention scores, to see what that changes."""
         answers, clauses = self._clauses(sentences, length)
         pattern = self.attend(answers[:, :, 0], clauses[:, :, 0], seen(sentences.length, length), raised)
         return self.read_out(pattern, clauses[:, :, 1], answers)
@@ -96,13 +101,13 @@ class ClauseDecoder(eqx.Module):
     def attention(
         self, sentences: Sentences, length: Int[Array, ""] | None = None
     ) -> Float[Array, "batch head query key"]:
-        """Attention of answers 0..L-1 on predicates 1..L, then answers 0..L-1."""
+        """Return the attention of answers 0..L-1; the keys are predicates 1..L, then answers 0..L-1."""
         answers, clauses = self._clauses(sentences, length)
         return self.attend(answers[:, :, 0], clauses[:, :, 0], seen(sentences.length, length))
 
     def _clauses(self, s: Sentences, length: Int[Array, ""] | None):
-        """The answers that ask, 0..L-1, and keys and contents of all clauses before the last answer. Answers
-        stand right behind the predicates that are there."""
+        """Return the answers 0..L-1, which ask, and the keys and contents of all clauses before the last
+        answer. Answers stand right behind the predicates that are there."""
         tables = self.tables()
         places = jnp.arange(s.length) + (s.length if length is None else length)
         answers = self.answers(tables, s.answered[:, :-1], s.values[:, :-1], places)
@@ -141,8 +146,8 @@ class ClauseDecoder(eqx.Module):
         values: Int[Array, "batch n"],
         places: Int[Array, " n"],
     ) -> Float[Array, "batch n parts D"]:
-        """Queries, keys and contents of answers that stand at these places, and what they hand on past
-        attention."""
+        """Return the queries, keys and contents of answers at these places, and with `skip` also what each
+        answer adds to the output of attention."""
         held = tables.variable[variables] + tables.value[values]
         return held.at[:, :, :3].add(self.placed(places))
 
@@ -174,7 +179,8 @@ class ClauseDecoder(eqx.Module):
         contents: Float[Array, "batch key D"],
         answers: Float[Array, "batch query parts D"],
     ) -> Answers:
-        """What the perceptron makes of what attention brings."""
+        """Return the logits: the output of attention goes through the perceptron, then through the variable
+        head and the value head."""
         mixed = jnp.einsum("bhqk,bkhd->bqhd", pattern, self.by_head(contents))
         x = mixed.reshape(*mixed.shape[:2], -1) @ self.out
         if len(self.skip):
@@ -188,7 +194,7 @@ class ClauseDecoder(eqx.Module):
 
 
 def seen(room: int, length: Int[Array, ""] | None = None) -> Bool[Array, "query key"]:
-    """Which clauses answer l sees: the predicates that are there, and the answers up to itself."""
+    """Say which clauses answer l sees: the predicates that are there, and the answers up to itself."""
     place = jnp.arange(room)
     there = jnp.broadcast_to(place < (room if length is None else length), (room, room))
     return jnp.concatenate([there, place[None, :] <= place[:, None]], axis=1)
@@ -197,8 +203,8 @@ def seen(room: int, length: Int[Array, ""] | None = None) -> Bool[Array, "query 
 def draw(
     shape: Clauses, variables: int, actions: int, values: int, rng: np.random.Generator, dtype=np.float32
 ) -> ClauseDecoder:
-    """Normal weights that keep the size of what passes through them; token embeddings of the shape's own
-    scale."""
+    """Draw a decoder as it starts. Weights are normal, scaled so that activations keep their size; token
+    embeddings have the scale `token_scale`."""
     E, D = shape.embedding, shape.width
 
     def normal(scale, *size):
@@ -224,7 +230,8 @@ def draw(
 
 
 def position_table(shape: Clauses, normal) -> np.ndarray:
-    """Learned places start like tokens; sinusoidal ones are the usual waves, scaled like tokens."""
+    """Return the embeddings of places. Learned ones start like token embeddings; sinusoidal ones are the
+    usual waves, scaled to the size of token embeddings."""
     if shape.encoding == "none":
         return np.zeros((0, shape.embedding))
     if shape.encoding == "learned":
@@ -241,9 +248,11 @@ def position_table(shape: Clauses, normal) -> np.ndarray:
 def plain(
     model: ClauseDecoder, sentences: Sentences, order: Int[np.ndarray, " length"] | None = None
 ) -> tuple[Answers, Float[Array, "batch head query key"]]:
-    """The same model the usual way: clauses embedded slot by slot and joined, every clause projected and
-    attending to all before it, and the whole of it run at every place. Answers, and attention of answers
-    0..L-1. `order` says which predicate stands where."""
+    """Compute the same model the usual way: clauses are embedded slot by slot and joined, every clause is
+    projected and attends to itself and to all before it, and the whole model runs at every place.
+
+    Returns the logits of the answers, and the attention of answers 0..L-1. `order` says which predicate
+    stands at which place."""
     s, E = sentences, model.tokens.shape[1]
     variables, values = model.variable_head.shape[1], model.value_head.shape[1]
     actions = len(model.tokens) - variables - values

@@ -14,15 +14,15 @@ from stagewise.models.sizes import Shape
 
 
 class Encoder(eqx.Module):
-    """Every place sees every other. Call it with token ids to get the logits of each readout at every
-    place."""
+    """An encoder, in which every place sees every other. Call it with token ids to get the logits of each
+    readout at every place."""
 
     trunk: GPT
     readouts: Float[Array | np.ndarray, "D readout symbol"]
 
     @classmethod
     def of(cls, weights: dict[str, Array | np.ndarray], heads: int) -> Encoder:
-        """From the trained arrays by name."""
+        """Make an encoder from the trained arrays that `weights` returned."""
         trunk = {name: weight for name, weight in weights.items() if name != "readouts"}
         return cls(GPT(**trunk, heads=heads, causal=False), weights["readouts"])
 
@@ -45,8 +45,8 @@ class Encoder(eqx.Module):
 
 
 def draw_encoder(shape: Shape, readouts: int, symbols: int, rng: np.random.Generator) -> Encoder:
-    """Normal weights that keep the size of what passes through them, smaller by sqrt(2 layers) where a block
-    ends; embeddings of size one."""
+    """Draw an encoder as it starts. Weights are normal, scaled so that activations keep their size, and
+    smaller by sqrt(2 layers) in output projections; embeddings have size one."""
     trunk = replace(draw(shape, rng, scale=shape.width**-0.5, embedding_scale=1.0), causal=False)
     return Encoder(
         trunk, (shape.width**-0.5 * rng.standard_normal((shape.width, readouts, symbols))).astype(np.float32)

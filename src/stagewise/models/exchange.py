@@ -1,5 +1,5 @@
-"""GPT-2 weights by Hugging Face's names, there and back. `hub/folder.py` writes them as a folder that its
-library loads."""
+"""GPT-2 weights under Hugging Face's names, and back under ours. `hub/folder.py` writes them as a folder that
+Hugging Face's library loads."""
 
 from __future__ import annotations
 
@@ -10,7 +10,8 @@ from stagewise.models.gpt import GPT
 
 
 def to_hugging_face(model: GPT) -> dict[str, np.ndarray]:
-    """The weights under Hugging Face's names for GPT2LMHeadModel; its head is tied to the embedding."""
+    """Return the weights under Hugging Face's names for GPT2LMHeadModel. Its head is tied to the embedding
+    and has no entry."""
     named = {
         "transformer.wte.weight": model.wte,
         "transformer.wpe.weight": model.wpe,
@@ -25,7 +26,7 @@ def to_hugging_face(model: GPT) -> dict[str, np.ndarray]:
 
 
 def from_hugging_face(named: dict[str, np.ndarray], heads: int) -> GPT:
-    """A GPT of the weights of a GPT2LMHeadModel, by its names."""
+    """Make a GPT from the weights of a GPT2LMHeadModel, given under Hugging Face's names."""
     layers = len({name.split(".")[2] for name in named if name.startswith("transformer.h.")})
     fields = {}
     for name in GPT.__dataclass_fields__:

@@ -1,8 +1,8 @@
 """GPT-2: pre-norm blocks, learned positions, a head tied to the embedding. Any depth, any number of heads.
 
-Weights of all blocks are stacked along a first axis, named and laid out (inputs by outputs) as Hugging Face's
-GPT-2 has them, so that the two can be exchanged (`exchange.py`). `answers.py` is the same model with only
-what a loss reads computed."""
+Weights of all blocks are stacked along a first axis, named and laid out (inputs by outputs) as in Hugging
+Face's GPT-2, so that the two can be exchanged (`exchange.py`). `answers.py` computes the same model, but only
+what a loss reads."""
 
 from __future__ import annotations
 
@@ -49,8 +49,8 @@ def nothing(x: Array) -> Array:
 
 
 def dropout(rate: float, key: Key[Array, ""]) -> Drop:
-    """Dropout as GPT-2 has it in training: of embeddings, of attention, and of what each half of a block
-    adds."""
+    """Return dropout as GPT-2 applies it in training: to embeddings, to attention, and to what each half of a
+    block adds. Every call draws anew."""
     calls = count()
 
     def drop(x: Array) -> Array:
@@ -61,7 +61,8 @@ def dropout(rate: float, key: Key[Array, ""]) -> Drop:
 
 
 class GPT(eqx.Module):
-    """A GPT-2 by its weights. Call it with token ids to get the logits of every next token."""
+    """A GPT-2, given by its weights. Call it with token ids to get the logits of the next token at every
+    place."""
 
     wte: Float[Array | np.ndarray, "vocabulary D"]
     wpe: Float[Array | np.ndarray, "positions D"]
@@ -121,7 +122,8 @@ class GPT(eqx.Module):
         queries: slice = slice(None),
         drop: Drop = nothing,
     ):
-        """What attention adds at the places asked for, and its patterns [*batch, head, query, key] there."""
+        """Return what attention adds at the places asked for, and its patterns there, [*batch, head, query,
+        key]."""
         q, k, v = self.queries_keys_values(layer, x)
         pattern = self.pattern(q[..., queries, :, :], k, queries)
         mixed = jnp.einsum("...hqk,...khd->...qhd", drop(pattern), v)
@@ -134,7 +136,7 @@ class GPT(eqx.Module):
         k: Float[Array, "*batch key head d"],
         queries: slice = slice(None),
     ):
-        """Attention of the places asked for, [*batch, head, query, key]."""
+        """Return the attention of the places asked for, [*batch, head, query, key]."""
         scores = jnp.einsum("...qhd,...khd->...hqk", q, k) / sqrt(q.shape[-1])
         return causal_softmax(scores, queries) if self.causal else jax.nn.softmax(scores, axis=-1)
 
@@ -145,13 +147,13 @@ class GPT(eqx.Module):
         return (part.reshape(*part.shape[:-1], self.heads, -1) for part in jnp.split(joined, 3, axis=-1))
 
     def think(self, layer: int, x: Float[Array, "*n D"], drop: Drop = nothing) -> Float[Array, "*n D"]:
-        """The block's multilayer perceptron, added to its input."""
+        """Return the input plus what the block's multilayer perceptron adds to it."""
         normed = normalise(x, self.ln_2_weight[layer], self.ln_2_bias[layer])
         up = jax.nn.gelu(normed @ self.mlp_c_fc_weight[layer] + self.mlp_c_fc_bias[layer], approximate=True)
         return x + drop(up @ self.mlp_c_proj_weight[layer] + self.mlp_c_proj_bias[layer])
 
     def read_out(self, x: Float[Array, "*n D"]) -> Float[Array, "*n vocabulary"]:
-        """Logits from what the last block leaves."""
+        """Return the logits from the output of the last block."""
         return normalise(x, self.ln_f_weight, self.ln_f_bias) @ self.wte.T
 
     def weights(self) -> dict[str, Array | np.ndarray]:
@@ -166,8 +168,8 @@ def draw(
     embedding_scale: float = 0.02,
     dtype=np.float32,
 ) -> GPT:
-    """GPT-2's start: normal weights, output projections smaller by sqrt(2 layers), norms at one, biases at
-    zero."""
+    """Draw a model as GPT-2 starts: normal weights, output projections smaller by sqrt(2 layers), norms at
+    one, biases at zero."""
     L, D, hidden = shape.layers, shape.width, shape.hidden
 
     def normal(scale, *size):

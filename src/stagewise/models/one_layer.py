@@ -1,4 +1,5 @@
-"""A one-layer transformer that sums over all positions, in its weights and in what its loss reads of them."""
+"""A one-layer transformer that sums over all positions, in two forms: with its weights, and with the few
+arrays that its output depends on."""
 
 from __future__ import annotations
 
@@ -21,7 +22,7 @@ class _OneLayer(eqx.Module):
 
     @abstractmethod
     def token_values(self, tokens: Int[Array, " length"]) -> Float[Array, " length"]:
-        """G: what a word adds to the output where it is looked at."""
+        """G of every word: what the word adds to the output where a query looks at it."""
 
     @in_double
     def __call__(self, tokens: Int[Array, " length"]) -> Float[Array, ""]:

@@ -1,4 +1,4 @@
-"""Greedy rollout of a clause decoder: every answer is read on as the model wrote it."""
+"""Greedy rollout of a clause decoder: the model reads the answers that it wrote before."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from stagewise.models.clause_decoder import ClauseDecoder, Sentences
 
 
 def rollout(model: ClauseDecoder, sentences: Sentences) -> Sentences:
-    """The same sentences with answers 1..L written by the model, one after the other; keys and contents are
-    kept."""
+    """Return the sentences with answers 1..L written by the model, one after the other. Keys and contents of
+    earlier clauses are kept, so each clause is computed once."""
     tables, length = model.tables(), sentences.length
     predicates = model.predicates(tables, sentences)
     place = jnp.arange(2 * length)

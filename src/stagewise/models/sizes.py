@@ -13,11 +13,11 @@ class Shape:
     """The sizes of a GPT. `inner` is the width of the multilayer perceptron, four times the width unless
     given."""
 
-    layers: int = 1  # attention and perceptron count as one
-    heads: int = 1  # of each layer; they must divide the width
-    width: int = 720  # of the residual stream
-    vocabulary: int = 2  # how many different tokens there are
-    positions: int = 0  # 0: as many as the texts are long
+    layers: int = 1  # number of blocks, each attention and a perceptron
+    heads: int = 1  # number of attention heads in each block; it must divide the width
+    width: int = 720  # width of the residual stream
+    vocabulary: int = 2  # number of different tokens
+    positions: int = 0  # number of positions; 0: as many as the texts are long
     inner: int = 0  # width of the perceptron; 0: four times the width
 
     def __post_init__(self):
@@ -52,17 +52,17 @@ class Shape:
 
 @dataclass(frozen=True)
 class Clauses:
-    """The sizes of a decoder that reads clauses. `skip` adds the asking clause to what attention brings;
-    `encoding` marks places."""
+    """The sizes of a decoder that reads clauses. `skip` adds the asking clause to the output of attention;
+    `encoding` says how places are marked."""
 
-    heads: int = 2  # they must divide the width
-    width: int = 128  # of what attention brings
-    embedding: int = 128  # of a token; a clause is five of them
+    heads: int = 2  # number of attention heads; it must divide the width
+    width: int = 128  # width of the output of attention
+    embedding: int = 128  # width of a token's embedding; a clause has five tokens
     inner: int = 256  # width of the perceptron
-    skip: bool = False  # whether the asking clause is added to what attention brings
-    encoding: Literal["none", "learned", "sinusoidal"] = "none"  # how places are marked, if they are
-    places: int = 320  # that an encoding has room for
-    token_scale: float = 0.2  # of the tokens at the start
+    skip: bool = False  # whether the asking clause is added to the output of attention
+    encoding: Literal["none", "learned", "sinusoidal"] = "none"  # how places are marked
+    places: int = 320  # number of places that the encoding has room for
+    token_scale: float = 0.2  # scale of the token embeddings at the start
 
     def __post_init__(self):
         for name in ("heads", "width", "embedding", "inner", "places"):

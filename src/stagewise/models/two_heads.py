@@ -1,4 +1,4 @@
-"""The symmetric two-headed transformer, in its weights and in its scores."""
+"""The symmetric two-headed transformer in two forms: with its weights, and with its scores."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def contrast(heads: Float[Array, " 2 *n"], bias: Float[ArrayLike, ""]) -> Float[
 
 
 class _TwoHeads(eqx.Module):
-    """What both forms share; each says how it scores pairs of tokens."""
+    """What both forms share. Each form says how it scores pairs of tokens."""
 
     neurons: eqx.AbstractVar[Float[Array, "2 d"]]
     bias: eqx.AbstractVar[Float[Array, ""]]
@@ -52,7 +52,8 @@ class _TwoHeads(eqx.Module):
 
 
 class TwoHeads(_TwoHeads):
-    """Weights as the paper writes them: one neuron, one key and one query matrix a head, one fixed bias."""
+    """Weights as the paper writes them: one neuron, one key matrix and one query matrix for each head; a
+    fixed bias."""
 
     neurons: Float[Array, "2 d"]
     keys: Float[Array, "2 m d"]
@@ -64,8 +65,8 @@ class TwoHeads(_TwoHeads):
 
 
 class ScoredTwoHeads(_TwoHeads):
-    """The same function of a sequence, from the score matrix W_K^T W_Q alone: any width, infinite
-    included."""
+    """The same function of a sequence, with the score matrices W_K^T W_Q in place of keys and queries. It
+    therefore stands for any width, also an infinite one."""
 
     neurons: Float[Array, "2 d"]
     scores: Float[Array, "2 d d"]  # row: key signal, column: query signal
@@ -75,7 +76,7 @@ class ScoredTwoHeads(_TwoHeads):
         return jnp.einsum("kd,hde,qe->hkq", tokens, self.scores, tokens)
 
     def widened(self, dimension: int) -> ScoredTwoHeads:
-        """The same model of tokens in a larger space, blind to what the signals do not span."""
+        """Return the same model for tokens in a larger space; it does not see the added dimensions."""
         more = dimension - self.neurons.shape[-1]
         neurons, scores = (
             jnp.pad(self.neurons, ((0, 0), (0, more))),

@@ -8,8 +8,8 @@ from stagewise.lazy import xr
 
 
 def first_below(curve: xr.DataArray, threshold: float, along: str = "step") -> xr.DataArray:
-    """Where a recorded curve first goes below a threshold, between records by straight lines; NaN if it never
-    does.
+    """Return where a recorded curve first goes below a threshold; NaN if it never does. Between two records
+    the curve is taken as a straight line.
 
     It misleads where a curve dips and comes back between two records: record densely where that may
     happen."""
@@ -17,8 +17,8 @@ def first_below(curve: xr.DataArray, threshold: float, along: str = "step") -> x
 
 
 def first_above(curve: xr.DataArray, threshold: float, along: str = "step") -> xr.DataArray:
-    """Where a recorded curve first goes above a threshold, between records by straight lines; NaN if it never
-    does."""
+    """Return where a recorded curve first goes above a threshold; NaN if it never does. Between two records
+    the curve is taken as a straight line."""
     return _first(curve, threshold, along)
 
 

@@ -6,11 +6,12 @@ import numpy as np
 
 
 def maximum_margin(features: np.ndarray, tolerance: float = 1e-13) -> float:
-    """max over unit u of min over rows z of u.z: the distance from the origin to the convex hull of the rows.
+    """Return max over unit u of min over rows z of u.z: the distance from the origin to the convex hull of
+    the rows.
 
-    Zero means not separable. Rows are label times feature. Values near the square root of rounding mislead:
-    below about 1e-7 a margin is not told apart from none. Solved exactly as a least-distance problem by
-    non-negative least squares (Lawson and Hanson)."""
+    Rows are label times feature. Zero means that they cannot be separated. Small values mislead: near the
+    square root of the rounding error, below about 1e-7, a margin cannot be told from none. The problem is
+    solved exactly, as a least-distance problem by non-negative least squares (Lawson and Hanson)."""
     from scipy.optimize import nnls
 
     system = np.vstack([features.T, np.ones(len(features))])

@@ -1,9 +1,10 @@
-"""k-fold composition: follow a symbol through levels, at each by a hidden permutation and then by one that
-the sequence shows.
+"""k-fold composition: a symbol moves through levels. At each level a hidden permutation is applied to it, and
+then a permutation that the sequence shows.
 
-hop_i^r(j) begins at level i with symbol j and, r times, goes on to the next level: x -> sigma_i(pi_i(x)),
-levels counted modulo k. The hidden permutations pi belong to the task, the permutations sigma to a sequence.
-Twice as many hops are hops after hops: hop_i^2r = hop_{i+r}^r o hop_i^r."""
+One hop takes symbol x at level i to sigma_i(pi_i(x)) at level i + 1, where levels are counted modulo k.
+hop_i^r(j) is the symbol after r hops that begin at level i with symbol j. The hidden permutations pi belong
+to the task; each sequence has its own permutations sigma. 2r hops are r hops after r hops: hop_i^2r =
+hop_{i+r}^r o hop_i^r."""
 
 from __future__ import annotations
 
@@ -20,7 +21,7 @@ from stagewise.lazy import jax, jnp, numpy_of
 if TYPE_CHECKING:
     from jaxtyping import Array, Bool, Int, Key
 
-    Kind = TypeVar("Kind", bound=Array | np.ndarray)  # jax's arrays or numpy's, as they were given
+    Kind = TypeVar("Kind", bound=Array | np.ndarray)  # arrays of jax or of numpy, whichever were given
 
 MOST_LISTED = 400_000
 ALL = -1
@@ -28,13 +29,14 @@ ALL = -1
 
 @dataclass(frozen=True)
 class Composition:
-    """Levels k and symbols N (Section 2.1). `moved` is m of Appendix A.2: so many hidden permutations may
-    differ from the identity."""
+    """The task with k levels and N symbols (Section 2.1). `moved` is m of Appendix A.2: the number of hidden
+    permutations that may differ from the identity."""
 
-    levels: int = 4  # k, hops from one level to the next
-    symbols: int = 5  # N, in every level
-    moved: int = ALL  # m: how many hidden permutations may differ from the identity; -1: all
-    asked: Literal["cyclic", "plain"] = "cyclic"  # from which levels hops begin: all, or the first
+    levels: int = 4  # number of levels, k; each hop goes to the next level
+    symbols: int = 5  # number of symbols in every level, N
+    moved: int = ALL  # number of hidden permutations that may differ from the identity, m; -1: all
+    # where hops begin: at all levels (cyclic), or only at the first (plain)
+    asked: Literal["cyclic", "plain"] = "cyclic"
 
     def __post_init__(self):
         require(
@@ -53,26 +55,28 @@ class Composition:
 
     @property
     def tokens(self) -> int:
-        """T = kN: token iN + j shows sigma_i(j)."""
+        """T = kN, the number of tokens; token iN + j shows sigma_i(j)."""
         return self.levels * self.symbols
 
     @property
     def depth(self) -> int:
-        """L = log2(k) + 1 layers, one for each of the hops 1, 2, 4, …, k."""
+        """L = log2(k) + 1, the number of layers: one for each number of hops 1, 2, 4, …, k."""
         self.check_power_of_two()
         return int(log2(self.levels)) + 1
 
     @property
     def doublings(self) -> tuple[int, ...]:
-        """The hops 1, 2, 4, … up to k."""
+        """The numbers of hops 1, 2, 4, … up to k."""
         return tuple(2**layer for layer in range(self.levels.bit_length()))
 
     def asks(self) -> Bool[np.ndarray, " token"]:
-        """From which tokens hops are asked."""
+        """Say for each token whether hops from it are asked: all tokens, or only those of level 0 if
+        `plain`."""
         return np.arange(self.tokens) < (self.tokens if self.asked == "cyclic" else self.symbols)
 
     def draw_hidden(self, rng: np.random.Generator) -> Int[np.ndarray, "level symbol"]:
-        """Uniform permutations, at all levels or at `moved` random ones."""
+        """Draw the hidden permutations. They are uniform at all levels, or at `moved` random levels and the
+        identity elsewhere."""
         drawn = np.stack([rng.permutation(self.symbols) for _ in range(self.levels)])
         if self.moved == ALL:
             return drawn
@@ -81,17 +85,17 @@ class Composition:
         return drawn
 
     def sample(self, key: Key[Array, ""], batch: int) -> Int[Array, "batch level symbol"]:
-        """Uniform permutations at every level."""
-        # In one row: the same bits, and XLA compiles it in a quarter of the time.
+        """Draw the permutations sigma of a batch of sequences, uniform at every level."""
+        # Drawn in one row: the bits are the same, and XLA compiles this in a quarter of the time.
         drawn = jax.random.bits(key, (batch * self.tokens,)).reshape(batch, self.levels, self.symbols)
         mine, other, place = drawn[..., :, None], drawn[..., None, :], np.arange(self.symbols)
-        # Ranks: a sort takes XLA a second to compile.
+        # The ranks of the bits are a permutation. XLA would take a second to compile a sort instead.
         before = (other < mine) | ((other == mine) & (place[None, :] < place[:, None]))
-        # Without the barrier XLA draws them again wherever they are read.
+        # Without the barrier XLA would draw the permutations again wherever they are read.
         return jax.lax.optimization_barrier(before.sum(-1, dtype=jnp.int32))
 
     def draw(self, rng: np.random.Generator, batch: int) -> Int[np.ndarray, "batch level symbol"]:
-        """The same on the host."""
+        """Draw a batch of sequences on the host with numpy, from the same distribution as `sample`."""
         return np.argsort(rng.random((batch, self.levels, self.symbols)), axis=-1)
 
     def draw_unseen(
@@ -109,14 +113,14 @@ class Composition:
         )
 
     def check_power_of_two(self) -> None:
-        """Refuse levels that cannot be doubled up to."""
+        """Refuse a number of levels that is not a power of two."""
         require(
             self.levels & (self.levels - 1) == 0,
             f"composition: this needs levels that are a power of two, not {self.levels} (set --task.levels)",
         )
 
     def check_cyclic(self, what: str) -> None:
-        """Refuse the plain task where hops from all levels are asked."""
+        """Refuse the plain task where hops from all levels are needed; `what` names who needs them."""
         require(
             self.asked == "cyclic",
             f"{what}: hops are asked from all levels here, so the task is cyclic, not {self.asked} (set "
@@ -128,7 +132,7 @@ class Composition:
         return factorial(self.symbols) ** self.levels
 
     def population(self) -> Int[np.ndarray, "all level symbol"]:
-        """All sequences, where there are few."""
+        """List all sequences; refuse if there are more than MOST_LISTED."""
         size = self.population_size
         require(
             size <= MOST_LISTED,
@@ -139,7 +143,8 @@ class Composition:
         return each[np.array(list(product(range(len(each)), repeat=self.levels)))]
 
     def held_out(self, share: float, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
-        """The population in two: to train on, and a share to test on."""
+        """Split the population at random. Returns the sequences to train on, then the `share` of them to test
+        on."""
         require(0 < share < 1, f"composition: the share held out must lie between 0 and 1, not {share:g}")
         everything = rng.permutation(self.population())
         cut = int(round(share * len(everything)))
@@ -160,14 +165,14 @@ def first_hop(
 def after(
     more: Int[Kind, "*batch level symbol"], hops: Int[Kind, "*batch level symbol"], r: int
 ) -> Int[Kind, "*batch level symbol"]:
-    """Hops after r hops: more_{i+r}(hops_i(j))."""
+    """Return the hops `more` after the r hops `hops`: more_{i+r}(hops_i(j))."""
     return _take(numpy_of(hops).roll(more, -r, axis=-2), hops)
 
 
 def doubled_hops(
     hidden: Int[Kind, "level symbol"], sigma: Int[Kind, "*batch level symbol"], most: int | None = None
 ) -> list[Int[Kind, "*batch level symbol"]]:
-    """hop^1, hop^2, hop^4, … up to k, or so many of them."""
+    """List hop^1, hop^2, hop^4, … up to hop^k, or only the first `most` of them."""
     found, r = [first_hop(hidden, sigma)], 1
     while 2 * r <= sigma.shape[-2] and len(found) != most:
         found.append(after(found[-1], found[-1], r))
@@ -178,7 +183,7 @@ def doubled_hops(
 def hop(
     hidden: Int[Kind, "level symbol"], sigma: Int[Kind, "*batch level symbol"], r: int
 ) -> Int[Kind, "*batch level symbol"]:
-    """hop^r for any r, by powers of two."""
+    """Return hop^r for any r, composed of powers of two."""
     require(r >= 1, f"composition: there must be at least one hop, not {r}")
     power, size, found, done = first_hop(hidden, sigma), 1, None, 0
     while True:
@@ -192,8 +197,8 @@ def hop(
 def right_keys(
     hidden: Int[Kind, "level symbol"], hops: list[Int[Kind, "batch level symbol"]]
 ) -> list[Int[Kind, "batch token"]]:
-    """The token that each token of each layer should look at: (i, pi_i(j)), then (i + r, hop_i^r(j)) for r =
-    1, 2, 4, …"""
+    """For each layer, return the token that each token (i, j) should look at: (i, pi_i(j)) in the first
+    layer, then (i + r, hop_i^r(j)) for r = 1, 2, 4, …"""
     k, N = hidden.shape
     level: Any = np.arange(k)[:, None]
     first = level * N + hidden + 0 * hops[0]

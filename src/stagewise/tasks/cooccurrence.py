@@ -9,11 +9,11 @@ import numpy as np
 
 from stagewise.errors import require
 
-# The two targets, the word that is always there, and how many are special.
+# The numbers of the two target words and of the common word, and how many such special words there are.
 FIRST, SECOND, COMMON, SPECIAL = (0, 1, 2, 3)
 TYPES = (1, 2, 3, 4)  # both targets; only the first; only the second; neither
 SHARES = (1 / 2, 1 / 6, 1 / 6, 1 / 6)
-MOST = 100_000  # samples, words in one, and different words
+MOST = 100_000  # the largest number of samples, of words in a sequence, and of different words
 
 
 class Sentences(NamedTuple):
@@ -29,19 +29,20 @@ class Cooccurrence:
     """Two target words, a common word in every sequence, and irrelevant words (Definition 2.1, Assumption
     2.3).
 
-    Type 1 (half of the sequences, positive) has both targets, types 2 and 3 one of them, type 4 none. In the
-    training set the irrelevant words are all `distinct`, as the theory assumes, or drawn with repetition and
-    so `shared`, as in the paper's experiment; the types come in `exact` proportion, or are drawn like the
-    test data's.
+    Type 1 (half of the sequences, positive) has both targets, types 2 and 3 have one of them, and type 4 has
+    none. The irrelevant words of a training set are all `distinct`, as the theory assumes, or `shared`: drawn
+    with repetition, as in the paper's experiment. Its types come in `exact` proportion, or are `drawn` like
+    those of the test data.
 
     Sequences are drawn on the host: a training set is made once, before anything is compiled."""
 
-    samples: int = 60  # n, the size of the training set; a multiple of 6
-    length: int = 5  # L, words in a sequence
-    vocabulary: int = 64  # d, how many different words there are
-    # words beside targets and common word: none twice in the set, or drawn
+    samples: int = 60  # size of the training set, n; a multiple of 6
+    length: int = 5  # number of words in a sequence, L
+    vocabulary: int = 64  # number of different words, d
+    # whether the irrelevant words of the training set are all different, or drawn with repetition
     irrelevant: Literal["distinct", "shared"] = "shared"
-    counts: Literal["exact", "drawn"] = "exact"  # of the four types: in exact proportion, or drawn
+    # how many sequences of the training set are of each type: in exact proportion, or drawn at random
+    counts: Literal["exact", "drawn"] = "exact"
 
     def __post_init__(self):
         say = "cooccurrence: "
@@ -68,14 +69,15 @@ class Cooccurrence:
 
     @property
     def slots(self) -> int:
-        """How many irrelevant words a training set can hold: n (L - 7/3) in exact proportion, at most n (L -
-        1)."""
+        """The number of irrelevant words in a training set: n (L - 7/3) if types come in exact proportion. If
+        they are drawn, it is at most n (L - 1), which is returned."""
         if self.counts == "drawn":
             return self.samples * (self.length - 1)
         return int(_irrelevant(self._exact_types(), self.length).sum())
 
     def training_set(self, rng: np.random.Generator) -> Sentences:
-        """A training set, its words in random order. Drawn types are drawn again if one is missing."""
+        """Draw a training set; the words of each sequence stand in random order. Drawn types are drawn again
+        if one of the four is missing."""
         type = self._exact_types() if self.counts == "exact" else self._drawn_types(rng, self.samples)
         while len(set(type)) < len(TYPES):
             type = self._drawn_types(rng, self.samples)
@@ -84,7 +86,7 @@ class Cooccurrence:
         return self._fill(type, words, rng)
 
     def sample(self, rng: np.random.Generator, batch: int) -> Sentences:
-        """Fresh sequences of the distribution."""
+        """Draw `batch` fresh sequences from the distribution."""
         words = rng.integers(SPECIAL, self.vocabulary, batch * self.length)
         return self._fill(self._drawn_types(rng, batch), words, rng)
 

@@ -1,8 +1,8 @@
 """Finite groups of permutations, and their actions as tables.
 
-A table has a row for every action g and a column for every value y: table[g, y] = g(y). A group is named by
-its family and number (C6, D4, A5, S5, Q8), or is a product of such (C2xS3). It acts on its points, on itself,
-or on the cosets of a subgroup."""
+A table has a row for every action g and a column for every value y: table[g, y] = g(y). The name of a group
+is its family and number (C6, D4, A5, S5, Q8), or a product of several (C2xS3). A group acts on its points, on
+itself, or on the cosets of a subgroup."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ import numpy as np
 
 from stagewise.errors import require
 
-LARGEST = 1000  # elements; a product table is that many times that many numbers
+LARGEST = 1000  # most elements of a group: the table of products holds the square of this number
 
 
 @dataclass(frozen=True, eq=False)
 class Group:
-    """A group by its elements, permutations [order, points] in lexicographic order: the identity is the
-    first."""
+    """A group, given by its elements: permutations [order, points] in lexicographic order, so the identity is
+    the first."""
 
     elements: np.ndarray
 
@@ -33,7 +33,7 @@ class Group:
 
     @cached_property
     def products(self) -> np.ndarray:
-        """products[a, b] is the number of a b, which does b first."""
+        """products[a, b] is the number of the product a b, which applies b first."""
         # Tell elements apart by one number each.
         weights = np.random.default_rng(0).integers(1, 2**40, self.elements.shape[1])
         codes = self.elements @ weights
@@ -50,12 +50,12 @@ class Group:
         return np.argmin(self.products, axis=1)  # where the product is the identity, element 0
 
     def number(self, permutation: np.ndarray) -> int:
-        """Which element a permutation is; -1 if none."""
+        """Return the number of the element that equals a permutation, or -1 if there is none."""
         found = np.flatnonzero((self.elements == permutation).all(1))
         return int(found[0]) if len(found) else -1
 
     def subgroup(self, generators: np.ndarray) -> np.ndarray:
-        """The numbers of all products of some elements, given by number."""
+        """Return the numbers of the elements of the subgroup that `generators`, given by number, generate."""
         found, new = {0}, [0]
         while new:
             new = list({int(self.products[g, h]) for g in generators for h in new} - found)
@@ -63,7 +63,8 @@ class Group:
         return np.array(sorted(found))
 
     def derived_series(self) -> list[int]:
-        """Orders of the group, its commutator subgroup, that one's, and so on until they stay."""
+        """Return the orders of the group, of its commutator subgroup, of the commutator subgroup of that, and
+        so on until the order no longer changes."""
         within = np.arange(self.order)
         orders = [self.order]
         while True:
@@ -90,7 +91,7 @@ class Group:
 
 @cache
 def group(name: str) -> Group:
-    """The group of a name such as C6, S5 or C2xS3."""
+    """Return the group with a name such as C6, S5 or C2xS3."""
     parts = [_family(part) for part in name.split("x")]
     order = prod(size for size, _ in parts)
     require(
@@ -104,7 +105,7 @@ def group(name: str) -> Group:
 
 
 def _family(name: str):
-    """Order of a group, and how to list its elements."""
+    """Return the order of a group, and a function that lists its elements."""
     found = re.fullmatch(r"([CDASQ])(\d{1,4})", name)
     require(
         found is not None,
@@ -147,7 +148,7 @@ def _product(first: np.ndarray, second: np.ndarray) -> np.ndarray:
 
 
 def _cycles(text: str, points: int) -> list[np.ndarray]:
-    """Permutations written as cycles of points, `(0 1)(2 3), (0 2)(1 3)`."""
+    """Read permutations that are written as cycles of points: `(0 1)(2 3), (0 2)(1 3)`."""
     generators = []
     for word in text.split(","):
         shaped = re.fullmatch(r"(\(\s*(\d+(\s+\d+)*)?\s*\))+", word.strip())
@@ -173,13 +174,14 @@ def _cycles(text: str, points: int) -> list[np.ndarray]:
 
 @dataclass(frozen=True)
 class Action:
-    """What the actions of a task are: a group and what it acts on, or a table of one's own."""
+    """The actions of a task: a group and what it acts on, or a table that the user gives."""
 
-    # cyclic C6, dihedral D4, alternating A5, symmetric S5, quaternion Q8, or a product C2xS3
+    # the group: cyclic C6, dihedral D4, alternating A5, symmetric S5, quaternion Q8, or a product C2xS3
     group: str = "C6"
     on: Literal["points", "itself", "cosets"] = "points"  # what the group acts on
-    subgroup: str = ""  # for `cosets`: generators as cycles of the group's points, (0 1)(2 3), (0 2)(1 3)
-    # instead of all that: where each action sends 0, 1, 2, …, one action after another: "0 1 2, 1 2 0, 2 0 1"
+    # the subgroup for `cosets`: its generators as cycles of points, such as (0 1)(2 3), (0 2)(1 3)
+    subgroup: str = ""
+    # a table in place of a group: for each action where it sends 0, 1, 2, …, such as "0 1 2, 1 2 0, 2 0 1"
     table: str = ""
 
     def __post_init__(self):
@@ -226,7 +228,7 @@ class Action:
 
     @property
     def solvable(self) -> bool:
-        """Of the group that acts: the permutations of values in the table."""
+        """Whether the group is solvable. The group of a table consists of its different rows."""
         maps = np.unique(self.maps(), axis=0)
         return Group(maps).solvable if self.table else group(self.group).solvable
 
@@ -266,7 +268,7 @@ def _maps(action: Action) -> np.ndarray:
 
 
 def _rows(table: str) -> np.ndarray:
-    """A table from its text; check_action says what is wrong with it."""
+    """Read a table from its text; `check_action` refuses one that is not a group acting."""
     rows = [row.split() for row in table.split(",")]
     require(
         all(number.isdigit() for row in rows for number in row),
@@ -285,8 +287,8 @@ def fibres(table: np.ndarray) -> np.ndarray:
 
 
 def check_action(table: np.ndarray) -> None:
-    """Refuse a table that is not a group acting: every row a permutation of the values, the identity among
-    them, products too."""
+    """Refuse a table that is not a group acting. Every row must be a permutation of the values, and the
+    identity and all products of two rows must be rows too."""
     require(
         table.ndim == 2 and table.size > 0,
         "action: a table has rows of the same length, one for each action (set --action.table)",

@@ -22,9 +22,9 @@ MOST_VARIABLES = 10**6
 
 
 class Sentences(NamedTuple):
-    """Sentences by what varies in them. Predicate l reads variables[l], actions[l - 1], variables[l - 1];
-    answer l reads answered[l], values[l]. A true answer names the variable that its predicate does; one that
-    a model wrote may not."""
+    """The parts in which sentences differ. Predicate l is made of variables[l], actions[l - 1], variables[l -
+    1]; answer l is made of answered[l], values[l]. A true answer names the variable that its predicate
+    defines; an answer that a model wrote may name another."""
 
     variables: Int[Array, "batch answers"]
     actions: Int[Array, "batch length"]
@@ -38,10 +38,11 @@ class Sentences(NamedTuple):
 
 @dataclass(frozen=True)
 class Lego:
-    """Chains over so many variables with the values and actions of a group (Assumption 3.2)."""
+    """Chains of clauses over a number of variables, with the values and actions of a group (Assumption
+    3.2)."""
 
     action: Action = Action()
-    variables: int = 180  # how many there are; a chain names each at most once
+    variables: int = 180  # number of different variables; a chain names each at most once
 
     def __post_init__(self):
         require(
@@ -51,7 +52,7 @@ class Lego:
         )
 
     def check_length(self, length: int) -> None:
-        """Refuse a chain that has more variables than there are."""
+        """Refuse a length whose chain needs more variables than there are."""
         most = self.variables - 1
         require(
             1 <= length <= most,
@@ -60,22 +61,24 @@ class Lego:
         )
 
     def depends_on(self, length: int, order: np.ndarray | None = None) -> np.ndarray:
-        """The places of the two clauses that each answer 1..L needs, [length, 2]: its predicate's, wherever
-        it stands, and that of the answer before.
+        """Return the places of the two clauses that each answer 1..L needs, [length, 2]: its predicate, and
+        the answer before it.
 
-        Predicates come first, in order unless `order` says which stands where."""
+        Predicates come first in a sentence. They stand in order, unless `order` says which predicate stands
+        at which place."""
         places = np.arange(length) if order is None else np.argsort(order)
         return np.stack([places, length + np.arange(length)], axis=1)
 
     def sample(self, key: Key[Array, ""], batch: int, length: int) -> Sentences:
-        """Variables without replacement, a first value, independent actions, and the values that follow."""
+        """Draw sentences: variables without replacement, a first value and independent actions. The other
+        values follow from these."""
         of_variables, of_actions, of_values = jax.random.split(key, 3)
         order = jax.random.uniform(of_variables, (batch, self.variables), jnp.float32)
         _, variables = jax.lax.top_k(order, length + 1)
         actions = jax.random.randint(of_actions, (batch, length), 0, self.action.actions, jnp.int32)
         first = jax.random.randint(of_values, (batch,), 0, self.action.values, jnp.int32)
         drawn = variables, actions, follow(jnp.asarray(self.action.maps(), jnp.int32), first, actions)
-        # Without the barrier XLA draws them again wherever they are read.
+        # Without the barrier XLA would draw all of it again wherever it is read.
         variables, actions, values = jax.lax.optimization_barrier(drawn)
         return Sentences(variables, actions, variables, values)
 
@@ -83,7 +86,7 @@ class Lego:
 def follow(
     table: Int[Array, "actions values"], first: Int[Array, " batch"], actions: Int[Array, "batch length"]
 ) -> Int[Array, "batch answers"]:
-    """The values that actions lead to, the first one included."""
+    """Return the first value of each chain and the values after each of its actions."""
 
     def step(value, action):
         value = table[action, value]

@@ -1,4 +1,4 @@
-"""A mixture of linear classifications: which sign counts depends on a group token."""
+"""A mixture of linear classifications: a group token tells which other token's sign is the label."""
 
 from __future__ import annotations
 
@@ -20,7 +20,8 @@ if TYPE_CHECKING:
 
 
 class Samples(NamedTuple):
-    """Sequences of signed signals. Signals are numbered c_1..c_K, v_1..v_K; every token is sign * signal."""
+    """Sequences of signed signals. Signals are numbered c_1..c_K, then v_1..v_K; every token is sign *
+    signal."""
 
     signal: Int[Array | np.ndarray, "n length"]
     sign: Float[Array | np.ndarray, "n length"]
@@ -34,14 +35,14 @@ class Samples(NamedTuple):
 class Mixture:
     """K groups, each with a group signal c_k and a class signal v_k (Definition 2.1).
 
-    A sample holds c_k, y v_k and length-2 noise tokens, each a signed class signal of another group; its
-    label is y. Samples whose signs all agree are `consistent` and need no attention; in `conflicting` ones
-    every noise token votes against the label, and only the pairing of c_k with v_k tells which vote
-    counts."""
+    A sample holds c_k, y v_k and length - 2 noise tokens, each a signed class signal of another group; its
+    label is y. In `consistent` samples every noise token has the sign of the label, so no attention is
+    needed. In `conflicting` samples every noise token has the opposite sign, and only the pairing of c_k with
+    v_k tells which sign is the label."""
 
-    groups: int = 2  # K
-    length: int = 3  # L, tokens in a sample
-    dimension: int | None = None  # of the space the signals live in; None is the least possible, 2 * groups
+    groups: int = 2  # number of groups, K
+    length: int = 3  # number of tokens in a sample, L
+    dimension: int | None = None  # dimension of the signals' space; None: the least possible, 2 * groups
 
     def __post_init__(self):
         require(
@@ -67,9 +68,9 @@ class Mixture:
         return self.dimension or 2 * self.groups
 
     def population(self) -> Samples:
-        """Every sample once, tokens in the order (c_k, y v_k, noise …), with its exact probability.
+        """Return every sample once, tokens in the order (c_k, y v_k, noise …), with its exact probability.
 
-        The model does not see order, so samples that differ only in the order of tokens are one."""
+        The model does not see the order of tokens, so samples that differ only in order count as one."""
         return _population(self.groups, self.length)
 
     @property

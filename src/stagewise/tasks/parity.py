@@ -13,8 +13,8 @@ from stagewise.lazy import jnp
 if TYPE_CHECKING:
     from jaxtyping import Array, Int, Integer
 
-MOST_BITS_TO_ENUMERATE = 20  # up to here training and validation inputs are parts of the whole cube
-MOST_BITS_TO_LIST = 50  # up to here no input is drawn twice
+MOST_BITS_TO_ENUMERATE = 20  # up to this many bits, inputs come from a shuffled list of all there are
+MOST_BITS_TO_LIST = 50  # up to this many bits, no input is drawn twice
 
 
 class Batch(NamedTuple):
@@ -26,21 +26,20 @@ class Batch(NamedTuple):
 
 @dataclass(frozen=True)
 class Parity:
-    """The parity of k secret ones among n bits. With a chain of thought every partial sum is an answer of its
-    own.
+    """The parity of k secret bits among n bits. With a chain of thought, every partial sum is an answer too.
 
-    In the `paper` format a sequence is the bits, a separator 0, and the answers; in the `code` format, as the
-    authors released it, there is no separator without a chain of thought, and with one the separator is an
-    answer too, which is always 0. Places count from 0; the secret is an ordered set among the first n - 1
-    bits (all n if k = n)."""
+    In the `paper` format a sequence is the bits, a separator 0, and the answers. The `code` format is that of
+    the code that the authors released: without a chain of thought there is no separator; with one, the
+    separator is there and is also the first answer, which is always 0. Places count from 0. The secret is an
+    ordered set among the first n - 1 bits (among all n bits if k = n)."""
 
-    bits: int = 30  # n
-    secret_size: int = 3  # k
+    bits: int = 30  # number of bits, n
+    secret_size: int = 3  # number of secret bits, k
     chain_of_thought: bool = True  # whether every partial sum is an answer
-    format: Literal["paper", "code"] = "paper"  # of a sequence: the paper's, or that of the authors' code
-    # in which the chain of thought goes through the secret
+    format: Literal["paper", "code"] = "paper"  # format of sequences: the paper's, or that of its code
+    # the order in which the chain of thought goes through the secret bits
     order: Literal["ascending", "random"] = "ascending"
-    secret: tuple[int, ...] = ()  # its places; drawn if none are given
+    secret: tuple[int, ...] = ()  # places of the secret bits; drawn if none are given
 
     def __post_init__(self):
         say = "parity: "
@@ -70,13 +69,14 @@ class Parity:
 
     @property
     def asked(self) -> np.ndarray:
-        """The places after which the model is to predict the next bit."""
+        """The places after which the model has to predict the next bit."""
         answers = self.secret_size if self.chain_of_thought else 1
         first = self.length - answers
         return np.arange(first - (self.chain_of_thought and self.format == "code"), self.length)
 
     def draw_secret(self, rng: np.random.Generator) -> np.ndarray:
-        """An ordered secret, the one given if there is one."""
+        """Return the places of the secret in order: those that `secret` gives, or random ones if it gives
+        none."""
         if self.secret:
             return np.array(self.secret)
         among = self.bits if self.secret_size == self.bits else self.bits - 1
@@ -100,10 +100,11 @@ class Parity:
     def inputs(
         self, rng: np.random.Generator, training: int, validation: int = 2048
     ) -> tuple[np.ndarray, np.ndarray]:
-        """Training and validation inputs [count, bits] that have none in common.
+        """Draw training and validation inputs, each [count, bits].
 
-        Up to 20 bits they are parts of the shuffled cube, up to 50 different inputs drawn at random, beyond
-        simply random."""
+        Up to 20 bits they are parts of the shuffled list of all inputs, and up to 50 bits they are drawn at
+        random without repetition, so the two have no input in common. With more bits they are simply
+        random."""
         if self.bits > MOST_BITS_TO_LIST:
             drawn = rng.integers(0, 2, (training + validation, self.bits), dtype=np.int8)
         else:
@@ -142,22 +143,22 @@ class Parity:
         return np.abs(np.diff(sums, axis=1, prepend=0))
 
     def spell(self, inputs: Int[Array | np.ndarray, "batch bits"], secret: np.ndarray) -> Batch:
-        """The sequences of given inputs, and their labels."""
+        """Return the sequences and labels of given inputs."""
         return spell(jnp.asarray(inputs), jnp.asarray(self.sums(secret)), self.separated)
 
 
 def spell(
     inputs: Integer[Array, "batch bits"], sums: Integer[Array, "bits answers"], separated: bool
 ) -> Batch:
-    """Sequences whose answers are parities of marked bits: every answer but the last is read on. Sums may
-    differ from lane to lane."""
+    """Return sequences and labels. A label is the parity of the bits that its column of `sums` marks, and
+    every label but the last also stands in the sequence. `sums` may differ from lane to lane."""
     labels = jnp.matmul(inputs.astype(jnp.float32), sums.astype(jnp.float32)).astype(jnp.int32) % 2
     separator = [jnp.zeros((len(inputs), 1), jnp.int32)] if separated else []
     return Batch(jnp.concatenate([inputs.astype(jnp.int32), *separator, labels[:, :-1]], 1), labels)
 
 
 def _different(rng: np.random.Generator, below: int, count: int) -> np.ndarray:
-    """So many different numbers below a bound, in random order."""
+    """Draw `count` different numbers below a bound, in random order."""
     found = np.zeros(0, np.int64)
     while len(found) < count:
         found = np.unique(np.concatenate([found, rng.integers(0, below, count - len(found) + 16)]))

@@ -1,4 +1,4 @@
-"""Adam with clipped gradients and a rate that falls, its state a dict like all others."""
+"""Adam with clipped gradients and a falling learning rate. Its state is a dict, like all other states."""
 
 from __future__ import annotations
 
@@ -32,13 +32,13 @@ def step(
 
 
 def linear_decay(rate: Float[Array, ""], step: Int[Array, ""], steps: Float[Array, ""]) -> Float[Array, ""]:
-    """The learning rate of a step when it falls from `rate` to zero over so many steps."""
+    """Return the learning rate at a step. It falls linearly from `rate` to zero over `steps` steps."""
     return rate * jnp.clip(1 - step / steps, 0, 1)
 
 
 def cosine_decay(
     rate: Float[Array, ""], last: Float[Array, ""], step: Int[Array, ""], steps: Float[Array, ""]
 ) -> Float[Array, ""]:
-    """The learning rate of a step when it falls from `rate` to `last` along half a wave over so many
-    steps."""
+    """Return the learning rate at a step. It falls from `rate` to `last` over `steps` steps, along half a
+    cosine wave."""
     return last + (rate - last) * (1 + jnp.cos(jnp.pi * jnp.clip(step / steps, 0, 1))) / 2

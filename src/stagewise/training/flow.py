@@ -1,7 +1,7 @@
 """Gradient flow in stages: an adaptive solver follows the flow until each stage's event.
 
-All stages of all lanes are one compiled solve: what moves, on which samples, and what ends the stage are
-arguments."""
+The solver is compiled once for all stages of all lanes: what moves, on which samples, and what ends the stage
+are its arguments."""
 
 from __future__ import annotations
 
@@ -40,7 +40,8 @@ class Motion(System):
 
 
 def begin(weights: dict[str, np.ndarray], constants: dict[str, np.ndarray], stages: int) -> State:
-    """The state at time 0, before the first of so many stages. Every leaf has the lane as its first axis."""
+    """Return the state at time 0, before the first of `stages` stages. Every leaf has the lane as its first
+    axis."""
     lanes = len(jax.tree.leaves(weights)[0])
     return {
         "weights": weights,
@@ -54,10 +55,11 @@ def begin(weights: dict[str, np.ndarray], constants: dict[str, np.ndarray], stag
 
 @dataclass(frozen=True)
 class Flow(Program):
-    """A motion through its stages; a chunk is a stage, recorded at some of the solver's own steps, its start
-    and its end.
+    """A motion through its stages. A chunk is one stage, recorded at its start, at its end, and at some of
+    the solver's own steps between them.
 
-    The solver steps finely where things happen, so records are dense there; every seed has its own times."""
+    The solver takes short steps where things happen, so records are dense there. Every seed has its own
+    record times."""
 
     motion: Motion
     stages: tuple[Stage, ...]
@@ -65,15 +67,16 @@ class Flow(Program):
     relative_tolerance: float = 1e-8
     absolute_tolerance: float = 1e-12
     max_solver_steps: int = 512
-    # lanes in turn by an implicit solver, see `stiff.py`; `max_solver_steps` then counts evaluations
+    # Lanes are solved one after another by an implicit solver (`stiff.py`), and `max_solver_steps` bounds
+    # how often the velocity is evaluated.
     stiff: bool = False
-    one_by_one: bool = (
-        False  # lanes in turn, not side by side: faster where a lane's state fills the processor's cache
-    )
+    # Lanes are solved one after another, not side by side. This is faster where the state of one lane fills
+    # the processor's cache.
+    one_by_one: bool = False
 
     @property
     def most_lanes(self) -> int:
-        # A chunk of lanes in turn should not take long: it is what a stop has to wait for.
+        # A request to stop waits for the end of a chunk, which is long if lanes run one after another.
         return 16 if self.one_by_one or self.stiff else 256
 
     @property
@@ -157,8 +160,8 @@ class Flow(Program):
 
 @partial(jax.jit, static_argnums=(0, 1, 2))
 def _solve(motion, records, max_steps, fixed, weights, constants, threshold, limit):
-    """One stage of all lanes, until its event or its limit: weights, duration, outcome, solver steps, times
-    and records."""
+    """Solve one stage of all lanes, until its event or its limit. Returns final weights, duration, outcome,
+    number of solver steps, record times and records."""
     moves, samples, chosen, sign, (relative, absolute) = fixed
 
     def lane(weights, constants, threshold, limit):
@@ -175,7 +178,7 @@ def _solve(motion, records, max_steps, fixed, weights, constants, threshold, lim
         shapes = jax.eval_shape(motion.measure, weights, constants)
         unpack = ravel_pytree(jax.tree.map(lambda leaf: jnp.zeros(leaf.shape, leaf.dtype), shapes))[1]
 
-        # One vector, for which the solver's loop needs one buffer: a quarter less to compile.
+        # As one vector, measurements need one buffer in the solver's loop: a quarter less to compile.
         def measure(weights):
             return ravel_pytree(motion.measure(weights, constants))[0]
 
@@ -202,7 +205,7 @@ def _solve(motion, records, max_steps, fixed, weights, constants, threshold, lim
         duration = jnp.where(still, 0.0, stop)
         finite = jnp.all(jnp.array([jnp.all(jnp.isfinite(leaf)) for leaf in jax.tree.leaves(final)]))
         result = solution.result
-        # The event's own time may not be found within a rough step.
+        # The solver may miss the event's own time within a rough step; then the end is past the threshold.
         passed = (result == diffrax.RESULTS.event_occurred) | (distance(final) >= 0)
         outcome = jnp.select(
             [~jnp.isfinite(distance(weights)), ~runs, ~finite, passed, result == diffrax.RESULTS.successful],
@@ -210,7 +213,7 @@ def _solve(motion, records, max_steps, fixed, weights, constants, threshold, lim
             GAVE_UP,
         )
         ends = jax.lax.map(measure, jax.tree.map(lambda *both: jnp.stack(both), weights, final))
-        last_step = 1 + jnp.sum(step_times < duration)  # the first saved step that is at or behind the end
+        last_step = 1 + jnp.sum(step_times < duration)  # the first saved step at the end or after it
         chosen_steps = jnp.round(jnp.linspace(0, last_step, records)).astype(int)
 
         def pick(saved, ends):

@@ -1,4 +1,4 @@
-"""The largest array that a computation makes on its way, from its shapes alone."""
+"""The size of the largest array that a computation makes on its way, found from shapes without running it."""
 
 from __future__ import annotations
 
@@ -17,11 +17,13 @@ KEPT = {
     "scatter-add",
     "random_bits",
 }
-"""Operations whose results are made whole; others may be fused into what uses them, and take nothing."""
+"""Operations whose results are made as whole arrays. Results of other operations may be fused into what uses
+them, and then take no memory."""
 
 
 def largest(jaxpr: Any) -> int:
-    """The bytes of the largest result that is made whole, in a jaxpr and those within it."""
+    """Return the bytes of the largest result of the operations in KEPT, in a jaxpr and in all jaxprs inside
+    it."""
     return max((_bytes(equation.outvars) for equation in _equations(jaxpr.jaxpr)), default=0)
 
 
@@ -31,7 +33,7 @@ def _equations(jaxpr: Any) -> Iterator[Any]:
             yield equation
         for value in equation.params.values():
             for inner in value if isinstance(value, (tuple, list)) else (value,):
-                inner = getattr(inner, "jaxpr", inner)  # closed over constants, or not
+                inner = getattr(inner, "jaxpr", inner)  # a closed jaxpr holds a jaxpr
                 if hasattr(inner, "eqns"):
                     yield from _equations(inner)
 
@@ -42,4 +44,4 @@ def _bytes(variables: Any) -> int:
 
 
 def _item(dtype: Any) -> int:
-    return getattr(dtype, "itemsize", 8)  # keys of random numbers are two words
+    return getattr(dtype, "itemsize", 8)  # random keys are two words of four bytes

@@ -1,8 +1,9 @@
 """Discrete training: steps are scanned, lanes are vmapped, records come on a schedule.
 
-One compilation serves every schedule: a chunk is a scan over a fixed number of records, and between two
-records runs a loop whose length is an argument. The last chunk is padded with gaps of no steps. Where one
-lane fills the machine, lanes follow one another (`one_by_one`), and one that is done costs nothing more."""
+One compilation serves every schedule. A chunk is a scan over a fixed number of records, and between two
+records runs a loop whose length is an argument; the last chunk is padded with gaps of zero steps. Where one
+lane is work enough for a core, lanes run one after another (`one_by_one`), and a lane that is done takes no
+more time."""
 
 from __future__ import annotations
 
@@ -27,7 +28,7 @@ OUTCOMES = ("diverged_at", "done_at")
 
 
 class Rule(ABC):
-    """How one lane moves and what is measured on it. A frozen dataclass: equal rules share one
+    """How one lane moves and what is measured on it. Rules are frozen dataclasses: equal rules share one
     compilation."""
 
     @abstractmethod
@@ -58,11 +59,11 @@ class Rule(ABC):
         raise NotImplementedError
 
     def ends(self, weights: Any, constants: dict[str, Any]) -> dict[str, Any]:
-        """What is measured once, on a lane's final weights; `dims` has its dimensions too."""
+        """Return what is measured only once, on a lane's final weights; `dims` has its dimensions too."""
         return {}
 
     def final(self, state: State) -> State:
-        """What of the final state is kept in a run's folder."""
+        """Return the part of the final state that is kept in a run's folder."""
         return state
 
 
@@ -81,7 +82,7 @@ def begin(weights: Any, constants: dict[str, np.ndarray], seeds: Int[np.ndarray,
 
 @dataclass(frozen=True)
 class TrainingLoop(Program):
-    """A rule, followed for the steps of a schedule."""
+    """Training by a rule, recorded at the steps of a schedule."""
 
     rule: Rule
     schedule: tuple[int, ...]
@@ -99,12 +100,13 @@ class TrainingLoop(Program):
         return len(self.schedule)
 
     def _steps(self, chunk: int) -> np.ndarray:
-        """The steps that a chunk records, after the one it begins at."""
+        """Return the step at which a chunk begins, then the steps that it records."""
         first, size = chunk * self.rule.records_per_chunk, self.rule.records_per_chunk
         return np.array([self.schedule[first - 1] if chunk else 0, *self.schedule[first : first + size]])
 
     def _gaps(self, chunk: int) -> np.ndarray:
-        """The steps between two records of a chunk, padded to the length that all chunks have."""
+        """Return the number of steps before each record of a chunk, padded to the length that all chunks
+        have."""
         gaps = np.diff(self._steps(chunk))
         return np.concatenate([gaps, np.zeros(self.rule.records_per_chunk - len(gaps), int)])
 
@@ -174,8 +176,8 @@ def _advance(rule: Rule, state: State, gaps: Int[Array, " record"]) -> tuple[Sta
 
 
 def _advance_one_by_one(rule: Rule, state: State, gaps: np.ndarray) -> tuple[State, dict[str, np.ndarray]]:
-    """The same for lanes that follow one another, one on each core. `last` is what was recorded
-    last: a lane that is done repeats it."""
+    """Advance lanes one after another, one on each core. `last` in the state is what each lane recorded last;
+    a lane that is done repeats it."""
 
     def advance(lane: State):
         return jax.tree.map(np.asarray, _advance_lane(rule, lane, gaps))
@@ -187,7 +189,7 @@ def _advance_one_by_one(rule: Rule, state: State, gaps: np.ndarray) -> tuple[Sta
 
 
 def _begun(rule: Rule, state: State) -> State:
-    """A state with a place in every lane for what was recorded last."""
+    """Return a state with `last`, a place in every lane for what it recorded last."""
     if "last" in state:
         return state
     lane, lanes = next(_lanes(state)), len(state["seed"])

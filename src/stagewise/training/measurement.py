@@ -1,4 +1,5 @@
-"""What is measured once a seed, without training: constructions, concentration, identities."""
+"""Measurements that are made once for each seed, without training: constructions, concentration,
+identities."""
 
 from __future__ import annotations
 

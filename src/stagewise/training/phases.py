@@ -1,4 +1,5 @@
-"""Training by one rule after another: chains get longer, a model becomes its own teacher."""
+"""Training by one rule after another, for instance while chains get longer or a model becomes its own
+teacher."""
 
 from __future__ import annotations
 
@@ -13,18 +14,19 @@ from stagewise.training.program import Program, Records, State
 
 
 class Phase(Rule):
-    """A rule that takes over weights from another. What the rules of one program measure has the same names
-    and shapes."""
+    """A rule that goes on with the weights of the rule before it. All rules of one program measure arrays
+    with the same names and shapes."""
 
     @abstractmethod
     def enter(self, state: State) -> State:
-        """The state of all lanes as this phase begins, from the state that the last one left."""
+        """Return the state of all lanes at the start of this phase, from the state at the end of the phase
+        before."""
 
 
 @dataclass(frozen=True)
 class Phases(Program):
-    """Trainings that follow each other; `step` counts through, and so does every random stream. Turns by
-    equal rules share one compilation."""
+    """Phases of training that follow each other. `step` counts on from phase to phase, and so every random
+    stream goes on too. Phases with equal rules share one compilation."""
 
     names: tuple[str, ...]
     phases: tuple[TrainingLoop, ...]
@@ -42,7 +44,8 @@ class Phases(Program):
         return sum(phase.records for phase in self.phases)
 
     def _phase(self, chunk: int) -> tuple[str, TrainingLoop, int]:
-        """The phase that a chunk is in, and which of that phase's chunks it is."""
+        """Return the name of the phase that a chunk belongs to, the phase, and the chunk's number within
+        it."""
         for name, phase in zip(self.names, self.phases):
             if chunk < phase.chunks:
                 return name, phase, chunk

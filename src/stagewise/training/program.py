@@ -1,7 +1,7 @@
 """What the lab runs: a computation over lanes that can stop after any chunk and go on later.
 
-A lane is one seed at one set of numbers (a learning rate, a scale). Experiments whose programs are equal
-differ in numbers only, and run side by side as lanes of one compiled program."""
+A lane is one seed at one set of constants (a learning rate, a scale). Experiments whose programs are equal
+differ only in constants, and run side by side as lanes of one compiled program."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ Records = dict[str, np.ndarray]  # name -> array of shape (lane, record, ...)
 
 
 class Program(ABC):
-    """A frozen dataclass of everything that is compiled in; whatever may differ between lanes lives in the
-    state."""
+    """A frozen dataclass of everything that is fixed when the program is compiled. Whatever may differ
+    between lanes is in the state."""
 
     most_lanes = 256
     """How many lanes are worth running together."""
@@ -32,33 +32,34 @@ class Program(ABC):
     @property
     @abstractmethod
     def records(self) -> int:
-        """Number of records of a full run; one that is done earlier repeats its last, which no longer
-        changes."""
+        """Number of records of a full run. A run that is done earlier repeats its last record, since nothing
+        changes any more."""
 
     @abstractmethod
     def advance(self, state: State, chunk: int) -> tuple[State, Records]:
         """Run one chunk. A pure function: the same state and chunk give the same bits."""
 
     def takes(self, state: State, chunk: int) -> int:
-        """Bytes that a chunk takes at least beside its state, as far as that is known before it runs."""
+        """Return the bytes of memory that a chunk needs at least, besides its state, as far as this is known
+        before it runs."""
         return 0
 
     @abstractmethod
     def finished(self, state: State) -> bool:
-        """Whether every lane is done before the last chunk."""
+        """Whether every lane is done, so that the chunks that are left need not run."""
 
     @abstractmethod
     def outcomes(self, state: State) -> Records:
         """How each lane ended: arrays of shape (lane, ...)."""
 
     def final(self, state: State) -> State:
-        """What of the last state is kept in a run's folder, for `Experiment.model`."""
+        """Return the part of the last state that is kept in a run's folder, for `Experiment.model`."""
         return state
 
     @abstractmethod
     def describe(self, chunk: int) -> tuple[str, int]:
-        """The stage that a chunk belongs to, and how many steps it takes a lane (0 where a solver
-        decides)."""
+        """Return the stage that a chunk belongs to, and the number of its steps for one lane (0 where a
+        solver decides)."""
 
     @abstractmethod
     def labels(self) -> dict[str, tuple[tuple[str, ...], np.ndarray]]:
@@ -71,14 +72,16 @@ class Program(ABC):
 
 
 def stacked(lanes: Sequence[Any]) -> Any:
-    """Trees of arrays, one a lane, as one tree with the lane as its first axis."""
+    """Join the trees of arrays of several lanes into one tree, with the lane as the first axis of every
+    leaf."""
     return jax.tree.map(lambda *leaves: np.stack(leaves), *lanes)
 
 
 def nudged(state: State, number: int) -> State:
-    """A start with every weight off by a random rounding error; with number 0, as it was.
+    """Return a start in which every weight is off by a random rounding error, drawn with `number`. With
+    number 0 it is returned as it was.
 
-    Where results hang on the last digits, such a start shows it."""
+    If results depend on the last digits, runs from such a start show it."""
     if not number:
         return state
     rng = np.random.default_rng(number)
@@ -93,7 +96,7 @@ def nudged(state: State, number: int) -> State:
     return state | {"weights": jax.tree.map(nudge, state["weights"])} if "weights" in state else state
 
 
-# Every random number comes from one of these streams of a seed, so that none depends on another's length.
+# Each seed has these streams of random numbers. They are separate: drawing more from one changes no other.
 INITIAL, DATA, EVALUATION = 0, 1, 2
 
 
@@ -103,5 +106,6 @@ def stream(seed: ArrayLike, purpose: int) -> Key[Array, ""]:
 
 
 def generator(seed: int, purpose: int) -> np.random.Generator:
-    """The same stream for what is drawn once, on the host, before anything is compiled."""
+    """Return numpy's generator for one purpose of one seed, for what is drawn once on the host before
+    anything is compiled."""
     return np.random.default_rng(np.asarray(jax.random.key_data(stream(seed, purpose))))

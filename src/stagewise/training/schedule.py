@@ -10,8 +10,8 @@ from stagewise.errors import require
 def schedule(
     steps: int, *, evenly: int = 0, log_spaced: int = 0, dense: tuple[int, int, int] | None = None
 ) -> tuple[int, ...]:
-    """Steps to record, from 0 to `steps`: evenly spaced, log-spaced, and every `stride` within (start, stop,
-    stride).
+    """Return the steps to record, from 0 to `steps`: evenly spaced, log-spaced, and with `dense` = (start,
+    stop, stride) every `stride` steps from start to stop.
 
     The three may be combined; the first and the last step are always there."""
     require(steps >= 0, f"steps must not be negative, not {steps} (set --steps)")

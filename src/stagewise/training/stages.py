@@ -23,7 +23,8 @@ OUTCOMES = ("event", "time ran out", "solver gave up", "not finite", "not run")
 
 @dataclass(frozen=True)
 class Until:
-    """A watched quantity reaches a threshold, from below or from above.
+    """The event that ends a stage: a watched quantity reaches a threshold, from below if `rising`, else from
+    above.
 
     The threshold is a number, or the name of one of the lane's constants."""
 
@@ -34,8 +35,8 @@ class Until:
 
 @dataclass(frozen=True)
 class Stage:
-    """One stage. `limit` is the longest it may last, in time or in steps: reaching it without the event is
-    reported as such."""
+    """One stage of training. `limit` is the longest it may last, in time or in steps. If the limit comes
+    before the event, the outcome is `time ran out`."""
 
     name: str
     moves: tuple[str, ...]
@@ -58,7 +59,7 @@ class System(ABC):
 
     @abstractmethod
     def samples(self, kind: str) -> np.ndarray:
-        """Weights of the samples of a kind."""
+        """Return the weight of every sample, for one kind of samples."""
 
     @property
     @abstractmethod
@@ -89,18 +90,18 @@ class StagedStep(System):
 
 @dataclass(frozen=True)
 class Staged(Rule):
-    """Discrete training through stages, each lane in its own: a lane goes on when its event happens, and
-    rests after the last stage or after one whose limit of steps ran out.
+    """Discrete training through stages. Each lane is in a stage of its own: it goes on to the next when its
+    event happens, and rests after the last stage or after a stage whose limit of steps ran out.
 
-    Records hold `stage` (how many stages are behind), `outcome` of each, and `ended_at`, the step of its
-    event."""
+    Records hold `stage` (how many stages the lane has behind it), and for each stage its `outcome` and
+    `ended_at`, the step of its event."""
 
     steps: StagedStep
     stages: tuple[Stage, ...]
     stops = True
 
     def begin(self, weights: dict[str, np.ndarray]) -> dict[str, Any]:
-        """The weights of all lanes together with where each lane is."""
+        """Return the weights of all lanes, with the stage that each lane is in and its counts of steps."""
         lanes, stages = len(next(iter(weights.values()))), len(self.stages)
         return {
             "weights": weights,

@@ -1,5 +1,5 @@
-"""Stages of a flow that is stiff: fast directions that rest while slow ones go on for ages. Scipy's LSODA
-follows them, lane by lane."""
+"""Stages of a stiff flow: fast directions come to rest early, while slow ones go on for a very long time.
+Scipy's LSODA follows the flow, lane by lane."""
 
 from __future__ import annotations
 
@@ -18,9 +18,10 @@ class _TooLong(Exception):
 
 
 def solve(motion, records: int, most: int, fixed, weights, constants, threshold: float, limit: float):
-    """One stage of one lane: weights, duration, outcome, evaluations, times and records, as `flow` has them.
+    """Solve one stage of one lane. Returns final weights, duration, outcome, number of evaluations, record
+    times and records, in the order of `_solve` in `flow.py`.
 
-    `most` bounds how often the velocity is evaluated; without records nothing is measured on the way."""
+    `most` bounds how often the velocity is evaluated. If `records` is 0, nothing is measured."""
     moves, samples, chosen, sign, (relative, absolute) = fixed
     start, unpack = ravel_pytree(weights)
     start = np.asarray(start)
@@ -70,7 +71,8 @@ def solve(motion, records: int, most: int, fixed, weights, constants, threshold:
 def _follow(
     velocity, distance, times: list, states: list, limit: float, relative: float, absolute: float
 ) -> int:
-    """Step by step, so that what was reached is there whatever ends it."""
+    """Solve step by step, and add each step to `times` and `states`, so that what was reached is kept however
+    the solve ends. Returns the outcome."""
     from scipy.integrate import LSODA
     from scipy.optimize import brentq
 

@@ -17,7 +17,7 @@ STAGE_TINTS = ("#f2e6c8", "#e0ecd8", "#dde6f2", "#efe0ea")
 
 
 def band(curves: xr.DataArray, name: str) -> pd.DataFrame:
-    """Median and middle 80 % over seeds, one row a record and label."""
+    """Return the median and the middle 80 % over seeds, in one row for each record and label."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", RuntimeWarning)  # where no seed has a value, the table has none
         quantiles = curves.quantile([0.1, 0.5, 0.9], "seed")
@@ -31,21 +31,23 @@ def band(curves: xr.DataArray, name: str) -> pd.DataFrame:
 
 
 def told(*fields: str) -> list[alt.Tooltip]:
-    """What hovering tells, numbers to four digits."""
+    """Return what is shown when the pointer is over a mark, with numbers to four digits."""
     return [
         alt.Tooltip(field, format=".4~g") if field.endswith(":Q") else alt.Tooltip(field) for field in fields
     ]
 
 
 def touch(base: alt.Chart, *encodings, tooltip: list[alt.Tooltip]) -> alt.Chart:
-    """Points that are not seen and easily hit, so that hovering over a line gives its values."""
+    """Draw invisible points that are easily hit, so that hovering over a line shows its values."""
     return base.mark_point(filled=True, opacity=0, size=250).encode(*encodings, tooltip=tooltip)
 
 
 def kept_records(curves: np.ndarray, most: int) -> np.ndarray:
-    """Of [record, curve], the records to keep so that at most so many are left and no jump is lost: evenly
-    spaced along the way that the curves go together, each over its range, where every record counts as a step
-    too; the first and the last always."""
+    """Return which records of curves [record, curve] to keep, so that at most `most` are left and no jump is
+    lost. The first and the last are always kept.
+
+    The records are evenly spaced along a path. From one record to the next, the path grows by the changes of
+    all curves, each divided by its range, and by an equal step for every record."""
     curves = np.nan_to_num(curves)
     count = len(curves)
     if count <= most:
@@ -56,12 +58,12 @@ def kept_records(curves: np.ndarray, most: int) -> np.ndarray:
     along = np.concatenate([[0], np.cumsum(pace + 1 / (count - 1))])
     goals = np.linspace(0, along[-1], (most - 2) // 2)
     after = np.searchsorted(along, goals).clip(0, count - 1)
-    # Both sides of a jump.
+    # Keep both sides of a jump.
     return np.unique(np.concatenate([after, (after - 1).clip(0), [0, count - 1]]))[:count]
 
 
 def lines(table: pd.DataFrame, y: str, colour: str, title: str, order: list[str], x: str = "step") -> Drawn:
-    """Lines with bands over steps or time; 0 has no place on the logarithmic axis and is left out."""
+    """Draw lines with bands over steps or time. The axis is logarithmic, so 0 is left out."""
     table = table.loc[table[x] > 0]
     across = alt.X(f"{x}:Q", scale=alt.Scale(type="log", nice=False), title=x)
     legend = alt.Legend(
@@ -89,7 +91,7 @@ def lines(table: pd.DataFrame, y: str, colour: str, title: str, order: list[str]
 
 
 def points(table: pd.DataFrame, x: alt.X, y: alt.Y, **more) -> alt.Chart:
-    """A trend: points joined by lines."""
+    """Draw a trend: points joined by lines."""
     return (
         alt.Chart(table, width=300, height=220)
         .mark_line(point={"size": 60})
@@ -98,7 +100,8 @@ def points(table: pd.DataFrame, x: alt.X, y: alt.Y, **more) -> alt.Chart:
 
 
 def shaded(stages: dict[str, tuple[float, float]], x: alt.X) -> Drawn:
-    """Stages as tinted stripes, each from its start to its end on the axis given, with their names on top."""
+    """Draw stages as tinted stripes, each from its start to its end on the axis given, with their names on
+    top."""
     table = pd.DataFrame([{"stage": name, "from": a, "to": b} for name, (a, b) in stages.items() if b > a])
     tint = alt.Color("stage:N", scale=alt.Scale(domain=list(stages), range=list(STAGE_TINTS)), legend=None)
     stripes = alt.Chart(table).mark_rect(opacity=0.5).encode(x=x, x2="to:Q", color=tint)
@@ -112,8 +115,8 @@ def shaded(stages: dict[str, tuple[float, float]], x: alt.X) -> Drawn:
 
 
 def on_times(trajectory: xr.Dataset, curves: xr.DataArray, times: np.ndarray) -> xr.DataArray:
-    """Curves of seeds that have their own record times, at common times; NaN before a seed's first and after
-    its last."""
+    """Return curves at common times, where seeds have record times of their own. A curve is NaN before the
+    seed's first time and after its last."""
 
     def at(value: np.ndarray, time: np.ndarray) -> np.ndarray:
         return np.interp(times, time, value, left=np.nan, right=np.nan)
@@ -130,8 +133,8 @@ def on_times(trajectory: xr.Dataset, curves: xr.DataArray, times: np.ndarray) ->
 
 
 def measured(title: str, verdict: Verdict, control: Verdict) -> Spec | None:
-    """What a claim measured, with intervals, beside its control; one row a quantity, each on its own scale.
-    None if it measured nothing."""
+    """Draw what a claim measured, with intervals, beside its control. Each quantity has a row with its own
+    scale. Returns None if nothing was measured."""
     rows = [
         {"of": name, "value": found.value, "low": found.low, "high": found.high, "what": what}
         for what, judged in (("claim", verdict), ("control", control))
@@ -151,8 +154,8 @@ def measured(title: str, verdict: Verdict, control: Verdict) -> Spec | None:
 
 @cache
 def _measured() -> Spec:
-    """The chart that all claims share, on data that are none: there are hundreds of them, and they differ in
-    values only."""
+    """Return the chart that all claims share, with placeholder data. There are hundreds of claims, and their
+    charts differ only in values."""
     table = pd.DataFrame([{"of": "", "value": 0.0, "low": 0.0, "high": 0.0, "what": ""}])
     base = alt.Chart(table, width=320, height=36).encode(
         y=alt.Y("what:N", title=None), color=alt.Color("what:N", legend=None)

@@ -1,5 +1,5 @@
-"""Dynamics: what a slider over training time moves together, the attention, the scores, the losses and the
-stage."""
+"""Dynamics: the attention, the scores, the losses and the stage, which one slider over training time
+moves."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ from stagewise.lab.draw.figures import Drawn
 from stagewise.lab.spec.study import filled
 
 MOST_FRAMES, MOST_POINTS = 64, 160
-MOST_SEEDS = 8  # drawn as lines of their own
+MOST_SEEDS = 8  # the most seeds that are drawn as lines of their own
 
 
 @dataclass(frozen=True)
 class Heat:
-    """A matrix over time: [record, row, column], of one seed or in the median. `most` is where the colours
-    end; scores may be negative."""
+    """A matrix over time: [record, row, column], of one seed or the median over seeds. The colours end at
+    `most`; values may be negative, as scores are."""
 
     values: xr.DataArray
     most: float | None = None
@@ -41,10 +41,10 @@ class Heat:
 
 @dataclass(frozen=True)
 class Frames:
-    """Matrices and curves over the same records. Curves are [seed, record, label]; stages go from a time to a
-    time."""
+    """Matrices and curves over the same records. Curves are [seed, record, label]; each stage has the times
+    at which it begins and ends."""
 
-    axis: str  # what time is: step, time, samples
+    axis: str  # what time is measured in: step, time or samples
     times: np.ndarray
     heats: Mapping[str, Heat]
     curves: Mapping[str, xr.DataArray]
@@ -52,14 +52,14 @@ class Frames:
 
     @cached_property
     def shown(self) -> np.ndarray:
-        """The records that the slider stops at: as many as a page needs, jumps kept."""
+        """The records at which the slider stops: few enough for a page, with no jump lost."""
         everything = [_by_record(heat.values) for heat in self.heats.values()] + [
             _by_record(curve.median("seed")) for curve in self.curves.values()
         ]
         return kept_records(np.concatenate(everything, 1), MOST_FRAMES)
 
     def labels(self) -> list[str]:
-        """What is told at each stop of the slider."""
+        """Return the text that is shown at each stop of the slider."""
         told = []
         for time in self.times[self.shown]:
             stage = next((name for name, (a, b) in self.stages.items() if a <= time <= b), "")
@@ -81,7 +81,7 @@ class Dynamics:
 
 
 def dynamics(id: str, *, needs: Mapping[str, Any]):
-    """Make dynamics of a function from trajectories to frames."""
+    """Make dynamics from a function that takes trajectories and returns frames."""
 
     def make(frames: Callable[..., Frames]) -> Dynamics:
         return Dynamics(id, " ".join(inspect.cleandoc(frames.__doc__ or "").split()), needs, frames)
@@ -90,8 +90,8 @@ def dynamics(id: str, *, needs: Mapping[str, Any]):
 
 
 def draw(frames: Frames) -> Drawn:
-    """One chart, moved by its parameter `now`, the number of the frame; `singles` shows seeds as lines of
-    their own."""
+    """Draw everything as one chart. Its parameter `now` is the number of the frame that it shows; its
+    parameter `singles` shows seeds as lines of their own."""
     shown = frames.shown
     heats = [_heat(name, heat, shown) for name, heat in frames.heats.items()]
     curves = [_curve(name, curve, frames, shown) for name, curve in frames.curves.items()]
@@ -127,7 +127,7 @@ def _heat(name: str, heat: Heat, shown: np.ndarray) -> Drawn:
     labels = {
         dim: [v.item() if hasattr(v, "item") else v for v in values[dim].values] for dim in (rows, columns)
     }
-    # What is left out below is seen as this.
+    # Values near 0 are left out of the table below; these cells are seen in their place.
     cells = table[table.frame == 0].assign(value=0.0, near="about 0").drop(columns="frame")
     table = table[table.value.abs() > most / 500].assign(
         value=lambda t: t.value.map(lambda v: float(f"{v:.3g}"))

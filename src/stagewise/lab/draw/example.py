@@ -10,13 +10,14 @@ import pandas as pd
 
 from stagewise.lab.draw.figures import COLOURS, Drawn
 
-LETTER, HIGH = 7, 28  # pixels
+LETTER, HIGH = 7, 28  # the width of a letter and the height of a unit, in pixels
 ROUND = np.linspace(0, np.pi, 13)
 
 
 @dataclass(frozen=True)
 class Example:
-    """Tokens in a row, some of them answers, and for every answer the places it needs, each with what for."""
+    """Tokens in a row, some of which are answers. `needs` has, for every answer, the places that it needs and
+    what it needs them for."""
 
     tokens: tuple[str, ...]
     answers: frozenset[int]

@@ -1,4 +1,4 @@
-"""Figures: charts of trajectories, each beside what the paper shows in words."""
+"""Figures: charts of trajectories, each with words on what the paper's figure shows."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#0
 """Okabe and Ito's palette: told apart by people with any kind of colour vision."""
 
 
-Drawn = Any  # a chart of any shape: altair has no type for all that can be composed
-Spec = dict[str, Any]  # a chart in Vega-Lite's own terms: what a page draws and a picture is made of
+Drawn = Any  # a chart of any kind: altair has no type for all that can be combined
+Spec = dict[str, Any]  # a chart as Vega-Lite's plain values, which pages draw and pictures are made from
 
 LOOK = {
     "axis": {
@@ -30,8 +30,8 @@ LOOK = {
     "range": {"category": list(COLOURS)},
     "view": {"strokeOpacity": 0, "continuousWidth": 300, "continuousHeight": 300},
 }
-"""One look for all figures, readable at column width. One weight of type: with two, the converter orders
-fonts in a PDF by chance."""
+"""One look for all figures, readable at column width. All text has one weight: with two weights, the
+converter puts fonts into a PDF in random order."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -54,7 +54,8 @@ class Figure:
 
 
 def figure(id: str, *, source: str, paper_shows: str, needs: Mapping[str, Any]):
-    """Make a figure of a function from trajectories to a chart; its docstring says what one should see."""
+    """Make a figure from a function that takes trajectories and returns a chart. Its docstring says what one
+    should see."""
 
     def make(draw: Callable[..., Drawn]) -> Figure:
         return Figure(
@@ -65,6 +66,7 @@ def figure(id: str, *, source: str, paper_shows: str, needs: Mapping[str, Any]):
 
 
 def styled(chart: Drawn) -> Spec:
-    """A chart in the look of all others. Made into plain values once: every change to a chart object copies
-    all of it. The check against Vega-Lite's schema is left to the tests."""
+    """Return a chart as plain values, in the look of all figures. The look is added to plain values because
+    every change to a chart object copies the whole chart. Only the tests check charts against Vega-Lite's
+    schema."""
     return chart.to_dict(validate=False) | {"config": LOOK}

@@ -1,5 +1,5 @@
-"""Phase diagrams: a quantity over swept settings, as a heat map or a family of lines. What is missing shows
-as missing."""
+"""Phase diagrams: a quantity over swept settings, as a heat map or a family of lines. Missing results are
+marked as missing."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ FIRST = ("accuracy", "test_accuracy", "loss", "test_loss")
 
 
 def at_end(dataset: xr.Dataset, of: str | None = None) -> xr.DataArray:
-    """A quantity at the end of training, over swept settings and seeds: `loss`, or one of its labels,
-    `loss[conflicting]`."""
+    """Return a quantity at the end of training, over swept settings and seeds. `of` is its name, such as
+    `loss`, or one of its labels, such as `loss[conflicting]`."""
     can = [
         str(name)
         for name, values in dataset.data_vars.items()
@@ -47,8 +47,8 @@ def at_end(dataset: xr.Dataset, of: str | None = None) -> xr.DataArray:
 
 
 def _last(values: xr.DataArray, dataset: xr.Dataset) -> xr.DataArray:
-    """The last record of every cell: cells with fewer records than others are padded, and have no step or
-    time there."""
+    """Return the last record of every cell. A cell with fewer records than others is padded, and its padding
+    has no step or time."""
     clock = dataset.coords.get("step", dataset.coords.get("time"))
     if clock is None or set(clock.dims) == {"record"}:
         return values.isel(record=-1, drop=True)
@@ -60,7 +60,8 @@ def _last(values: xr.DataArray, dataset: xr.Dataset) -> xr.DataArray:
 
 
 def diagram(values: xr.DataArray, title: str = "") -> Drawn:
-    """Of one setting a line, of two a heat map, of three a family of lines for each value of the third."""
+    """Draw one setting as a line, two as a heat map, and three as a family of lines, with a panel for each
+    value of the third."""
     axes = [str(dim) for dim in values.dims if dim != "seed"]
     require(1 <= len(axes) <= 3, f"a diagram is of one to three settings, not {len(axes)}")
     return heat(values, axes[0], axes[1], title) if len(axes) == 2 else family(values, axes, title)
@@ -69,8 +70,8 @@ def diagram(values: xr.DataArray, title: str = "") -> Drawn:
 def heat(
     values: xr.DataArray, across: str, up: str, title: str = "", log: bool = False, absent: str = "missing"
 ) -> Drawn:
-    """The median over seeds by two settings; a cell where any seed has no value is marked as absent, not
-    averaged."""
+    """Draw the median over seeds by two settings. A cell in which any seed has no value is marked as absent,
+    not averaged."""
     name = str(values.name or "value")
     table = (
         _median(values)
@@ -116,15 +117,15 @@ def _order(values: xr.DataArray, axis: str) -> list:
 
 
 def _axis(values: xr.DataArray, axis: str) -> alt.Axis:
-    """Numbers to a few digits, words as they are."""
+    """Return an axis that shows numbers with four digits and words as they are."""
     return (
         alt.Axis(labelAngle=0, format=".4~r") if values[axis].dtype.kind in "fiu" else alt.Axis(labelAngle=0)
     )
 
 
 def family(values: xr.DataArray, axes: list[str], title: str = "") -> Drawn:
-    """The median over seeds against the first setting, a line for each value of the second, a panel for each
-    of the third."""
+    """Draw the median over seeds against the first setting, with a line for each value of the second setting
+    and a panel for each value of the third."""
     name, first = str(values.name or "value"), axes[0]
     columns = {"low": _median(values, 0.1), "value": _median(values), "high": _median(values, 0.9)}
     table = xr.Dataset(columns).to_dataframe()[list(columns)].reset_index()

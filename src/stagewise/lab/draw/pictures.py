@@ -1,4 +1,4 @@
-"""Charts as files, the same byte for byte whenever they are drawn."""
+"""Charts as files. A chart gives the same bytes whenever it is drawn."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def check(path: Path) -> None:
 
 
 def save(chart: Spec, *paths: Path) -> None:
-    """Write a chart as each of these files, by their endings."""
+    """Write a chart to each of these files, in the format of its ending."""
     svg = vl_convert.vegalite_to_svg(json.dumps(chart))
     made = {
         ".svg": lambda: svg.encode(),
@@ -36,6 +36,6 @@ _NAMED = re.compile(rb"(/(?:ExtGState|Font|XObject|Pattern|Shading|ColorSpace) <
 
 
 def _ordered(pdf: bytes) -> bytes:
-    """A PDF with the names of its resources sorted: the converter lists them in an order that changes from
-    time to time. Nothing moves but these lines."""
+    """Return a PDF with the names of its resources sorted, since the converter lists them in an order that
+    changes from time to time. Only these lines are moved."""
     return _NAMED.sub(lambda found: found[1] + b"".join(sorted(found[2].splitlines(keepends=True))), pdf)

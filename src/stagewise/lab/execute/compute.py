@@ -1,5 +1,5 @@
-"""Computes a group of blocks as one compiled program: goes on where it stopped, saves as it goes, and stores
-what was found."""
+"""Computes a group of blocks as one compiled program. It goes on where the group was stopped, saves states on
+the way, and stores the results."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ from stagewise.training.program import Program, State, nudged
 SECONDS_BETWEEN_CHECKPOINTS = number(
     "STAGEWISE_CHECKPOINT_SECONDS", os.environ.get("STAGEWISE_CHECKPOINT_SECONDS", "5")
 )
-SECONDS_BETWEEN_WORDS = 1.0
-SHARE_OF_TIME = 0.05  # that writing checkpoints may take, and words of progress
+SECONDS_BETWEEN_WORDS = 1.0  # how often at most progress.json is written
+SHARE_OF_TIME = 0.05  # share of the time that checkpoints may take at most; the same for progress.json
 
 
 @in_double
 def compute(group: Group, progress: Progress) -> None:
-    """Run a group to its end, from where it was left, and store it. A block that another process has finished
-    meanwhile is left out."""
+    """Run a group to its end, from where it was left, and store it. Blocks that another process has finished
+    in the meantime are left out."""
     program = group[0].experiment.program()
     with held(group, lambda block: progress.note(f"{block.folder} is being run by another process; waiting")):
         group = [block for block in group if not block.finished]
@@ -46,7 +46,7 @@ def compute(group: Group, progress: Progress) -> None:
 
 
 def _compute_locked(program: Program, group: Group, progress: Progress) -> None:
-    if all(block.stored for block in group):  # and the process was killed before it could say so of all
+    if all(block.stored for block in group):  # the process was killed before all were marked as finished
         for block in group:
             block.finish()
         return
@@ -94,14 +94,14 @@ def _compute_locked(program: Program, group: Group, progress: Progress) -> None:
         )
         trajectory = encode(label(program, labels, mine, ended, block))
         block.store(trajectory, last, seconds / len(group), company, lasting)
-    # Not before all are stored: a kill in between must not leave a block to be run again in other company.
+    # Finish only when all are stored: after a kill in between, no block may run again in another group.
     for block in group:
         block.finish(lasting)
 
 
 class Pace:
-    """Says when something is to be done again: not too soon, and not so often that it takes more than its
-    share of the time."""
+    """Says when something is to be done again: after `seconds` at the earliest, and so rarely that it takes
+    at most SHARE_OF_TIME of the time."""
 
     def __init__(self, seconds: float):
         self.seconds = self.wait = seconds
@@ -117,7 +117,8 @@ class Pace:
 
 
 def _resume(program: Program, group: list[Block], progress: Progress):
-    """The state of the whole group at the latest chunk that all its blocks have saved, else at the start."""
+    """Return the state of the whole group after the latest chunk that all its blocks have saved, or at its
+    start if there is none; also the records so far, the number of chunks done and the seconds spent."""
     saved = [block.checkpoints(progress.note) for block in group]
     common = set.intersection(*(set(chunks) for chunks in saved))
     if common:
@@ -140,7 +141,7 @@ def _resume(program: Program, group: list[Block], progress: Progress):
 
 
 def started(group: Group) -> State:
-    """The state of all lanes of a group at its start."""
+    """Return the state of all lanes of a group at its start."""
     parts = [
         nudged(block.experiment.start(np.arange(block.first, block.last)), block.experiment.perturbed)
         for block in group
@@ -149,7 +150,7 @@ def started(group: Group) -> State:
 
 
 def _checkpoint(group, lanes, state, kept, chunk, seconds) -> None:
-    """Save state and records so far, a file a block, each written whole."""
+    """Save the state and the records so far, in one file for each block."""
     records = {f"record/{name}": np.concatenate([part[name] for part in kept], axis=1) for name in kept[0]}
     arrays = flatten(state) | records
     for block, lane in zip(group, _lanes(lanes)):

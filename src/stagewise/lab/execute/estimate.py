@@ -1,4 +1,4 @@
-"""How long groups would take, from a short piece of each of a few programs."""
+"""Estimates how long groups would take, by timing a short piece of each of a few programs."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ from stagewise.lab.execute.jobs import Group
 from stagewise.precision import in_double
 from stagewise.training.program import Program
 
-MOST_TIMED = 3  # programs; others are taken to be like them
-PIECES = 4  # the first compiles, and the quickest is the one least disturbed by others
+MOST_TIMED = 3  # how many programs are timed; others are taken to be like these on average
+PIECES = 4  # times a piece is run: the first run compiles, and the quickest is the least disturbed
 
 
 @dataclass(frozen=True)
 class Estimate:
     """Seconds on one core, one group after another."""
 
-    beginning: float  # drawing what a group starts from, and compiling it
-    computing: float
+    beginning: float  # for drawing the states that groups start from, and for compiling
+    computing: float  # for computing the chunks that are left
 
     @property
     def total(self) -> float:
@@ -32,7 +32,7 @@ class Estimate:
 
 @in_double
 def estimate(groups: Sequence[Group]) -> Estimate:
-    """What the groups would take from where they are."""
+    """Estimate what the groups would take from their last saved states on."""
     timed: dict[Program, Timed] = {}
     begun: set[tuple[Program, int]] = set()
     beginning = computing = 0.0
@@ -51,7 +51,7 @@ def estimate(groups: Sequence[Group]) -> Estimate:
 
 @dataclass(frozen=True)
 class Timed:
-    """Seconds of a program: to begin, and of a lane's unit of work."""
+    """Seconds that a program takes to begin, and seconds for a unit of work of one lane."""
 
     begin: float
     unit: float
@@ -63,13 +63,14 @@ def _like(timed: dict[Program, Timed]) -> Timed:
 
 
 def _units(program: Program, chunk: int) -> int:
-    """The work of a chunk: its steps, or one if a program has none to count."""
+    """Return the units of work in a chunk: its steps, or one if the program has no steps to count."""
     steps = [program.describe(each)[1] for each in range(program.chunks)]
     return steps[chunk] if any(steps) else 1
 
 
 def _timed(program: Program, group: Group) -> Timed:
-    """From the shortest chunk that has steps; where nothing is counted in steps, of one seed."""
+    """Time a program's shortest chunk that has steps. A program that does not count in steps is timed on one
+    seed."""
     working = [chunk for chunk in range(program.chunks) if _units(program, chunk)]
     chunk = min(working, key=lambda chunk: _units(program, chunk), default=0)
     counted = program.describe(chunk)[1] > 0

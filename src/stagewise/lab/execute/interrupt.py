@@ -12,8 +12,8 @@ _requested = False
 
 
 def listen() -> None:
-    """Take both signals as a request to stop; one that is lost in a callback is not shown as an error
-    there."""
+    """Take both signals as requests to stop. If the exception of one is lost in a callback, it is not shown
+    there as an error."""
     for sent in (signal.SIGINT, signal.SIGTERM):
         signal.signal(sent, _stop)
     sys.unraisablehook = _unless_requested(sys.unraisablehook)

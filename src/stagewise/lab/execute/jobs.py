@@ -1,5 +1,5 @@
-"""What is to be computed, as data: blocks of seeds by their folders, those that are missing in groups that
-run as one program."""
+"""What is to be computed, as data: the blocks of some experiments, and the missing blocks in groups. The
+blocks of a group run as one program."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ from stagewise.lab.store.block import Block, code_of
 from stagewise.lab.store.files import Damaged
 from stagewise.lab.store.runs import blocks
 
-MOST_LANES = 256  # that run side by side, unless a program takes fewer
+MOST_LANES = 256  # the most lanes that run side by side, unless a program takes fewer
 
-Group = list[Block]  # blocks whose programs are equal: they differ in numbers only
+Group = list[Block]  # blocks whose programs are equal: they differ only in constants and seeds
 
 
 @dataclass(frozen=True)
@@ -40,22 +40,22 @@ class Jobs:
 
     @property
     def failed(self) -> dict[Block, str]:
-        """What failed, and why."""
+        """The missing blocks that failed when they were run, with the reason."""
         return {block: reason for block in self.missing if (reason := block.failure)}
 
     def forgive(self) -> None:
-        """Let what failed be tried again."""
+        """Let blocks that failed be tried again."""
         for block in self.failed:
             block.forgive()
 
     @property
     def to_run(self) -> list[Group]:
-        """What is missing, without what failed."""
+        """The groups to run: the missing blocks without those that failed."""
         left = [[block for block in group if not block.failure] for group in self.groups]
         return [group for group in left if group]
 
     def left(self) -> Jobs:
-        """The same jobs some time later: what was missing is looked at again, and nothing else."""
+        """Return the same jobs some time later. Only blocks that were missing are looked at again."""
         still = [[block for block in group if not block.finished] for group in self.groups]
         return Jobs(self.blocks, [group for group in still if group])
 
@@ -68,12 +68,13 @@ def jobs_of(
     most_lanes: int | None = None,
     only_look: bool = False,
 ) -> Jobs:
-    """What there is and what is missing. Experiments that differ only in their number of seeds share the
-    blocks of the one that has most.
+    """Find the blocks of some experiments, and put those that are missing into groups. Experiments that
+    differ only in their number of seeds share the blocks of the one with the most seeds.
 
-    `grouping` names blocks (by folder, below the root) that were grouped before: they stay together, whatever
-    else is missing now, unless their group broke; so do blocks that ran to the end together and were not
-    finished. `most_lanes` bounds other groups. With `only_look`, damaged blocks are not set aside."""
+    `grouping` lists the groups of an earlier plan, each block by the path of its folder below the root.
+    Blocks that were grouped before stay together, whatever else is missing now, unless their group broke. So
+    do blocks that ran to the end as one group that was not finished. `most_lanes` bounds all other groups.
+    With `only_look`, damaged blocks are not set aside."""
     unique = list(dict.fromkeys(experiments))
     most: dict[tuple[str, str, int], Experiment] = {}
     for experiment in unique:
@@ -99,9 +100,12 @@ def jobs_of(
 
 
 def _together(group: Group) -> list[Group]:
-    """A group as it was planned; in parts if another sweep has taken some of it further, which would be lost,
-    or if its programs are not one (a plan that was tampered with). A save that was cut short does not count
-    as that."""
+    """Return a planned group whole, or in parts if it cannot run as one. It is in parts if another sweep has
+    taken some of its blocks further, since that work would be lost, or if its programs are not equal (in a
+    plan that was tampered with).
+
+    A group whose first save was cut short stays whole: some of its blocks have that one state, the others
+    none, and all begin anew."""
     saved = [block.saved_chunks() for block in group]
     begun = [chunks for chunks in saved if chunks]
     in_common = not begun or (len(begun) == len(saved) and set.intersection(*saved))
@@ -114,10 +118,10 @@ def _together(group: Group) -> list[Group]:
 
 
 def grouped(missing: Iterable[Block], most_lanes: int) -> list[Group]:
-    """Blocks whose programs are equal run together, up to a number of lanes.
+    """Put blocks whose programs are equal into groups, up to a number of lanes in each.
 
-    Blocks that were interrupted go on with those that have a saved chunk in common, and do not wait for fresh
-    ones."""
+    A block that was interrupted is grouped only with blocks that have a saved chunk in common with it, so it
+    does not wait for fresh ones."""
     groups: list[tuple[Any, Group, set[int], int]] = []
     programs: dict[Experiment, Any] = {}
     open_groups: dict[Any, list[int]] = {}
@@ -142,7 +146,8 @@ def grouped(missing: Iterable[Block], most_lanes: int) -> list[Group]:
 
 @contextmanager
 def held(group: Group, waiting: Callable[[Block], None] = lambda block: None) -> Iterator[None]:
-    """Hold the blocks of a group alone; `waiting` is told of each that another process has."""
+    """Hold the locks of all blocks of a group; `waiting` is called with each block that another process
+    holds."""
     with ExitStack() as all_of_them:
         # One order for all processes, or two could wait for each other.
         for block in sorted(group, key=lambda block: str(block.folder)):
@@ -151,8 +156,8 @@ def held(group: Group, waiting: Callable[[Block], None] = lambda block: None) ->
 
 
 def _program(block: Block) -> Any:
-    """What a block computes; an error of its own instead, if it has none: then it runs alone, and that is its
-    result."""
+    """Return a block's program, or the error if it cannot be made. No two errors are equal, so such a block
+    is in a group of its own, and its run fails with the error."""
     try:
         return block.experiment.program()
     except Exception as error:

@@ -1,4 +1,4 @@
-"""How much memory a group would take, against what there is, before it is taken."""
+"""Checks before a group is run whether there is enough memory for it."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ if TYPE_CHECKING:
     from stagewise.lab.execute.jobs import Group
     from stagewise.lab.spec.experiment import Experiment
 
-BYTES_A_WEIGHT = 12  # a network's weight and the two averages that Adam keeps of its gradient
-FEW = 16  # lanes that are begun without a word: one is begun first to see what more would take
+BYTES_A_WEIGHT = 12  # for a network's weight, and the two averages of its gradient that Adam keeps
+FEW = 16  # with more lanes than this, one is begun first to see what all of them would take
 _LIMITS = Path("/sys/fs/cgroup/memory.max"), Path("/sys/fs/cgroup/memory.current")
 
 
 @in_double
 def check_state(group: Group) -> None:
-    """Refuse a group whose state, of all lanes at once, does not fit. A chunk has two: it begins with one and
-    ends with another."""
+    """Refuse a group if the state of all its lanes does not fit. A chunk needs it twice, since it begins with
+    one state and ends with another."""
     lanes, experiment = sum(block.last - block.first for block in group), group[0].experiment
     what, fix = f"the state of {lanes} seeds side by side", "a smaller model or fewer --seeds may do"
     check(2 * lanes * experiment.trained_numbers * BYTES_A_WEIGHT, what, fix)
@@ -34,7 +34,8 @@ def check_state(group: Group) -> None:
 
 
 def check_many(groups: Sequence[Group]) -> None:
-    """Refuse an experiment of so many seeds that they are several groups, before the first is begun."""
+    """Before the first group is begun, refuse groups whose state does not fit. Only experiments with several
+    blocks are checked here."""
     count = Counter(block.experiment for group in groups for block in group)
     for group in groups:
         if count[group[0].experiment] > 1:
@@ -69,7 +70,7 @@ def _arrays(tree: Any) -> Iterator[Any]:
 
 
 def available() -> float:
-    """The bytes that are free for this process; without a bound where nobody tells."""
+    """Return the bytes that are free for this process, or infinity if the system does not tell."""
     try:
         lines = Path("/proc/meminfo").read_text().splitlines()
         [free] = [int(line.split()[1]) * 1024 for line in lines if line.startswith("MemAvailable:")]

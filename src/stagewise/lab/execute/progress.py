@@ -1,16 +1,17 @@
-"""How long work is shown: bars on a terminal, plain lines elsewhere, nothing from Python unless asked."""
+"""Shows how far long work is: bars on a terminal, plain lines elsewhere, nothing from Python unless asked."""
 
 from __future__ import annotations
 
 import sys
 import time
 
-SOON = 60.0  # seconds; what takes longer is told once it is known
-SURE = 1.0  # seconds of work, from which that is known
+SOON = 60.0  # seconds; if more time than this is left, a line says how much
+SURE = 1.0  # seconds of work after which the time left can be told
 
 
 class Progress:
-    """What long work tells of itself. This one shows nothing: the default from Python."""
+    """What long work tells about itself while it runs. This class shows nothing, and is the default from
+    Python."""
 
     def begin(self, label: str, chunks: int) -> None: ...
 
@@ -19,7 +20,7 @@ class Progress:
     def advance(self, stage: str, steps: int, seconds: float) -> None: ...
 
     def partly(self, chunks: float) -> None:
-        """Beside what is done, this much of other chunks is."""
+        """Tell how many more chunks' worth of work is done in chunks that are not complete yet."""
 
     def end(self) -> None: ...
 
@@ -27,13 +28,13 @@ class Progress:
 
 
 class Lines(Progress):
-    """One line when a run begins, one when it is known that it takes long, one at most every ten seconds, one
-    when it ends."""
+    """Prints a line when a run begins, once when it is known that much time is left, at most every ten
+    seconds as it advances, and when it ends."""
 
     def begin(self, label, chunks):
         self.label, self.chunks, self.done = label, chunks, 0
         self.since = self.shown = time.monotonic()
-        self.compiled: tuple[float, float] | None = None  # when, and how far it was
+        self.compiled: tuple[float, float] | None = None  # the time after compiling, and how far it was then
         self.told = False
         _say(f"{label}: {chunks} chunks; compiling")
 
@@ -52,7 +53,7 @@ class Lines(Progress):
         self._far(self.done + chunks)
 
     def _far(self, far: float) -> None:
-        """Tell once how long the rest will take, if that is long."""
+        """Print once how long the rest will take, if that is long."""
         now = time.monotonic()
         if far > 0 and self.compiled is None:
             self.compiled = now, far
@@ -75,7 +76,7 @@ def _say(text: str) -> None:
 
 
 class Bars(Progress):
-    """A bar with the stage, steps a second over all seeds, and the time left."""
+    """A bar with the stage, the steps per second over all seeds, and the time left."""
 
     def __init__(self):
         from rich import progress as rich
@@ -117,7 +118,7 @@ class Bars(Progress):
 
 
 def duration(seconds: float) -> str:
-    """A time in the unit that one would say it in."""
+    """Return a time as text, in seconds, minutes or hours."""
     if seconds < 90:
         return f"{seconds:.2g} s" if seconds < 10 else f"{seconds:.0f} s"
     return f"{seconds / 60:.1f} min" if seconds < 5400 else f"{seconds / 3600:.1f} h"

@@ -1,9 +1,9 @@
 """Sweeps: an experiment at every combination of some settings, on one machine or many, without ever losing
 work.
 
-A sweep is a grid like those of studies. Its plan, which jobs there are and which of them run together, is a
-file in `sweeps/`; what is done is in the run folders. Running a sweep again does only what is missing, in the
-same groups."""
+A sweep is a grid like that of a study. Its plan is a file in `sweeps/`, which says which blocks run together
+as groups; results are in the run folders. Running a sweep again runs only what is missing, in the same
+groups."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from stagewise.lab.spec.settings import digest, flatten, typed
 from stagewise.lab.spec.study import Grid, Study
 from stagewise.lab.store.files import Damaged, make_folder, read_json, write_json
 
-MANY = 1_000_000  # jobs that are not run unless one says so
+MANY = 1_000_000  # a sweep of at least this many jobs is run only if the user confirms it
 FORMAT = 1
 
 
@@ -59,7 +59,7 @@ class Sweep:
 
     @classmethod
     def of(cls, study: Study, preset: str) -> Sweep:
-        """A study of a paper, as a sweep."""
+        """Return a study of a paper at a preset as a sweep."""
         grid = study.at(preset)
         shared: dict[str, Any] = {}
         for path, value in (dict(grid.base.changes) | dict(at_preset(grid.base.by_preset, preset))).items():
@@ -124,7 +124,7 @@ class Sweep:
 
 
 def from_table(given: Mapping[str, Any], seeds: int | None = None) -> Sweep:
-    """A sweep from a table, as in a TOML file: experiment, preset, seeds, [over] and [set]."""
+    """Make a sweep from a table, as in a TOML file: experiment, preset, seeds, [over] and [set]."""
     from stagewise.lab.spec.axes import from_toml
 
     known = {"experiment", "preset", "seeds", "over", "set"}
@@ -148,7 +148,7 @@ def from_table(given: Mapping[str, Any], seeds: int | None = None) -> Sweep:
 
 
 def _dotted(table: Any, what: str) -> dict[str, Any]:
-    """Nested tables as paths; a table that describes a range stays."""
+    """Return nested tables as one table by path; a table that describes a range stays a table."""
     require(isinstance(table, Mapping), f"{what} is a table of settings, not {table!r}")
     flat: dict[str, Any] = {}
     for name, value in table.items():
@@ -176,7 +176,7 @@ def plan(
     most_lanes: int | None = None,
     only_look: bool = False,
 ) -> Planned:
-    """The jobs of a sweep; a plan that was made before keeps its groups."""
+    """Find the jobs of a sweep. If a plan was made before, its groups are kept."""
     path = root / "sweeps" / f"{sweep.name}.json"
     return Planned(
         sweep,
@@ -192,11 +192,11 @@ def _groups_before(path: Path) -> list[list[str]]:
         whole = stored["format"] == FORMAT and stored["digest"] == digest(stored["groups"])
         return [[str(name) for name in group] for group in stored["groups"]] if whole else []
     except (Damaged, KeyError, TypeError):
-        return []  # no plan yet, or one that cannot be read: it is made again, and folders tell what is done
+        return []  # no plan yet, or a broken one: it is made again, and run folders show what is done
 
 
 def keep(planned: Planned) -> None:
-    """Write the plan down: the groups it had, and those that are new."""
+    """Write the plan to its file: the groups that it had before, then the new ones."""
     make_folder(planned.path.parent)
     before = _groups_before(planned.path)
     known = {name for group in before for name in group}
@@ -208,7 +208,7 @@ def keep(planned: Planned) -> None:
 
 
 def read(path: Path) -> Sweep:
-    """The sweep of a plan."""
+    """Read the sweep from the file of a plan."""
     try:
         return Sweep.from_spec(read_json(path))
     except (Damaged, KeyError, TypeError, AttributeError) as error:
@@ -218,14 +218,14 @@ def read(path: Path) -> Sweep:
 def run(
     planned: Planned, root: Path, engine, progress: Progress = Progress(), fail_fast: bool = False
 ) -> Planned:
-    """Run what is missing, and say what is there afterwards."""
+    """Write the plan and run what is missing. Returns the sweep with its jobs as they are afterwards."""
     keep(planned)
     return replace(planned, jobs=run_jobs(planned.jobs, root, engine, progress, fail_fast))
 
 
 def gather(planned: Planned):
-    """The results as one dataset with the swept settings as dimensions. What is missing is marked, never left
-    out."""
+    """Return the results as one dataset with the swept settings as dimensions. What is missing is marked,
+    never left out."""
     import numpy as np
 
     from stagewise.lab.store.gather import gather as gathered
@@ -235,7 +235,7 @@ def gather(planned: Planned):
     for cell in planned.cells:
         parts = [part for part in planned.jobs.blocks[cell] if part.first < cell.seeds_to]
         whole = load_run(cell, parts).arrays if all(part.finished for part in parts) else None
-        if whole is not None and cell.lanes < seeds:  # nothing is random there: one run stands for all seeds
+        if whole is not None and cell.lanes < seeds:  # nothing is random in it: one run stands for all seeds
             whole = whole.at_seeds(np.zeros(seeds, int))
         found.append(whole)
     dataset = gathered(planned.sweep.grid.axes, found)

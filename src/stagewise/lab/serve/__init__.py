@@ -1,5 +1,5 @@
-"""A window on a folder of runs: what runs now, what is finished, runs side by side, and the figures that can
-be drawn. It only reads."""
+"""A web page on a folder of runs: what runs now, what is finished, runs side by side, and the figures that
+can be drawn. It only reads."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from stagewise.lab.serve.app import app
 
 
 def serve(root: Path, host: str, port: int, ready: Callable[[str], None]) -> None:
-    """Serve until interrupted; `ready` is told the address once it answers."""
+    """Serve until interrupted; `ready` is called with the address once the server answers."""
     require(0 <= port <= 65535, f"a port lies between 0 and 65535, not {port} (set --port)")
     listening = _listen(host, port)
     name = f"[{host}]" if ":" in host else host

@@ -66,7 +66,8 @@ def app(root: Path, only_here: bool = True) -> Starlette:
 
 
 class Guarded:
-    """Every answer, errors too, carries the policy unless it has one of its own."""
+    """Gives every answer, errors too, the usual headers with the security policy; a header that the answer
+    has is kept."""
 
     def __init__(self, app):
         self.app = app
@@ -119,7 +120,7 @@ def run(request: Request) -> Response:
 
 
 def compare(request: Request) -> Response:
-    """Runs of one experiment: the settings that differ, and the curves over each other."""
+    """Answer with the settings in which runs of one experiment differ, and their curves in one chart."""
     names = request.query_params.getlist("run")
     if not 2 <= len(names) <= 8 or any(name.count("/") != 2 for name in names):
         raise watch.Missing("compare takes two to eight runs")
@@ -141,7 +142,7 @@ def _label(n: int, block, apart: dict[str, list[str]]) -> str:
 
 
 def figures(request: Request) -> Response:
-    """What can be drawn and told from what is stored."""
+    """Answer with the figures and the papers' pages that can be made from what is stored."""
     root = request.app.state.root
     return _json({"figures": watch.figures_ready(root), "pages": watch.pages_ready(root)})
 
@@ -204,7 +205,7 @@ def _broken(request: Request, error: Exception) -> Response:
 
 
 def _json(value) -> Response:
-    # In ASCII: names may hold what UTF-8 cannot.
+    # JSON is written in ASCII, because names may hold characters that UTF-8 cannot encode.
     return Response(json.dumps(value, allow_nan=False), media_type="application/json")
 
 

@@ -1,4 +1,4 @@
-"""Curves of runs whatever the experiment: of one while it runs, or of several over each other."""
+"""Curves of runs of any experiment: of one run, also while it runs, or of several in one chart."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ MOST_CHARTS, MOST_LABELS, MOST_POINTS = 6, 6, 200
 
 
 def drawn(runs: Mapping[str, xr.Dataset]) -> Spec | None:
-    """A chart for each quantity that the runs share, medians with bands; several runs are told apart by
-    colour and labels by dashes. None if there is no curve."""
+    """Draw a chart for each quantity that all runs have: medians with bands. Several runs are told apart by
+    colour, and labels by dashes. Returns None if there is no curve."""
     names = [
         name for name in _in_order(next(iter(runs.values()))) if all(name in run for run in runs.values())
     ]
@@ -32,7 +32,8 @@ def drawn(runs: Mapping[str, xr.Dataset]) -> Spec | None:
 
 
 def _in_order(run: xr.Dataset) -> list[str]:
-    """What can be drawn as curves: over records, with at most one more dimension that is short."""
+    """Return the names of what can be drawn as curves: arrays over seeds and records, with at most one more
+    dimension, which must be short."""
     found = []
     for name, values in run.data_vars.items():
         more = [dim for dim in values.dims if dim not in ("seed", "record")]
@@ -89,7 +90,8 @@ def _chart(name: str, values: Mapping[str, xr.DataArray]) -> Drawn:
 
 
 def _table(name: str, values: xr.DataArray) -> pd.DataFrame:
-    """Columns when, of, low, value, high. Seeds that have times of their own are read at common ones."""
+    """Return a table with the columns when, of, low, value, high. If seeds have record times of their own,
+    they are read at common times."""
     label = next((dim for dim in values.dims if dim not in ("seed", "record")), None)
     over = values.coords.get("time", values.coords.get("step"))
     if "seed" in over.dims:
@@ -111,7 +113,7 @@ def _table(name: str, values: xr.DataArray) -> pd.DataFrame:
 
 
 def _common_times(times: np.ndarray) -> np.ndarray:
-    """Of [seed, record]: evenly spaced among all seeds' times, so that they are dense where solvers were
-    careful."""
+    """Return common times for times [seed, record]. They are evenly spaced in the sorted list of all seeds'
+    times, so they are dense where solvers took short steps."""
     every = np.unique(times[np.isfinite(times)])
     return every[np.linspace(0, len(every) - 1, min(MOST_POINTS, len(every))).round().astype(int)]

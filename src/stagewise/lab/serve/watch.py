@@ -23,11 +23,12 @@ NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.\-]{0,199}")
 
 
 class Missing(Exception):
-    """What was asked for is not there, or not for showing."""
+    """What was asked for is not there, or may not be shown."""
 
 
 def inside(root: Path, *parts: str) -> Path:
-    """The path of something below the root; a name that is none, or a link that leads out, is missing."""
+    """Return the path of something below the root. A name that is not allowed, or a link that leads out of
+    the root, counts as missing."""
     if not all(NAME.fullmatch(part) for part in parts):
         raise Missing("no such name")
     path, top = root.joinpath(*parts).resolve(), root.resolve()
@@ -37,7 +38,7 @@ def inside(root: Path, *parts: str) -> Path:
 
 
 def runs_in(root: Path) -> list[dict[str, Any]]:
-    """Every run, those that run now first."""
+    """Return every run, with those that run now first."""
     known, top = catalogue.experiments(), root.resolve()
     found = []
     for folder in folders(root):
@@ -60,7 +61,7 @@ def runs_in(root: Path) -> list[dict[str, Any]]:
 
 
 def stays(folder: Path, top: Path) -> bool:
-    """Whether a folder, and whatever its files are links to, lies below the top."""
+    """Whether a folder lies below the top, and every link in it leads to a place below the top."""
     try:
         with os.scandir(folder) as entries:
             links = [Path(entry.path) for entry in entries if entry.is_symlink()]
@@ -80,7 +81,8 @@ def block_of(root: Path, experiment: str, settings: str, seeds: str) -> Block:
 
 
 def trajectory(block: Block):
-    """What a run recorded: all of it, or up to its last checkpoint; None if nothing yet."""
+    """Return what a run recorded: all of it, or up to its last checkpoint, or None if there is nothing
+    yet."""
     from stagewise.lab.store.run import so_far
 
     try:
@@ -94,7 +96,7 @@ def settings_of(block: Block) -> dict[str, str]:
 
 
 def differing(all_settings: list[dict[str, str]]) -> dict[str, list[str]]:
-    """The settings in which runs differ, with each run's."""
+    """Return the settings in which runs differ, with the value of each run."""
     paths = dict.fromkeys(path for settings in all_settings for path in settings)
     rows = {path: [settings.get(path, "") for settings in all_settings] for path in paths}
     return {path: values for path, values in rows.items() if len(set(values)) > 1}
@@ -117,7 +119,7 @@ def stored(experiments: Iterable[Experiment], root: Path) -> bool:
 
 
 def figures_ready(root: Path) -> list[dict[str, str]]:
-    """The figures that can be drawn, with the preset they are at."""
+    """Return the figures that can be drawn, with the preset of each."""
     every = [(figure, preset) for figure in figures().values() for preset in PRESETS]
     return [
         {"id": figure.id, "preset": preset, "source": figure.source, "shows": figure.shows}
@@ -127,14 +129,14 @@ def figures_ready(root: Path) -> list[dict[str, str]]:
 
 
 def page_ready(paper: str, preset: str, root: Path) -> bool:
-    """Whether a paper can be told from what is stored."""
+    """Whether a paper's page can be made from what is stored."""
     from stagewise.lab.reproduction import claims_named, wanted
 
     return stored(wanted(claims_named(paper), preset)[0], root)
 
 
 def pages_ready(root: Path) -> list[dict[str, str]]:
-    """The papers that can be told, with the preset they are at."""
+    """Return the papers whose pages can be made, with the preset of each."""
     return [
         {"paper": paper, "preset": preset}
         for paper in catalogue.papers()

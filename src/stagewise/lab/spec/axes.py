@@ -1,9 +1,9 @@
 """Values along the axes of a sweep: lists, ranges and log-ranges, typed by the experiment's settings.
 
-1,2,4        these values (of a list setting, 1+2+4,2+4)
-2..8         whole numbers
-0..1/5       so many values, evenly spaced
-1e-4..1/5log the same, evenly spaced in the logarithm"""
+1,2,4         these values; the values of a setting that is itself a list are written 1+2+4,2+4
+2..8          the whole numbers from 2 to 8
+0..1/5        5 values from 0 to 1, evenly spaced
+1e-4..1/5log  5 values from 1e-4 to 1, evenly spaced in the logarithm"""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def parse(path: str, text: str, cls: type[Experiment]) -> tuple[Any, ...]:
 
 
 def hint_at(path: Any, cls: type[Experiment]) -> Any:
-    """The type of a setting; an unknown one is refused."""
+    """Return the type of a setting; refuse an unknown setting."""
     known = flatten(cls())
     if path not in known:
         raise Refused(f"{cls.name} has no setting {path!r}{nearest(path, known)} (set --over)")
@@ -41,7 +41,8 @@ def hint_at(path: Any, cls: type[Experiment]) -> Any:
 
 
 def checked(path: str, values: Iterable[Any], cls: type[Experiment]) -> tuple[Any, ...]:
-    """Values of a setting, each of its kind and none twice."""
+    """Return the values of a setting in the setting's type. Refuse a value of another kind, and a value that
+    comes twice."""
     require(
         not isinstance(values, (str, Mapping)) and hasattr(values, "__iter__"),
         f"{path} needs a list of values to go over, not {values!r}",
@@ -59,7 +60,8 @@ def checked(path: str, values: Iterable[Any], cls: type[Experiment]) -> tuple[An
 
 
 def spread(path: str, low: float, high: float, count: int, log: bool = False) -> tuple[Any, ...]:
-    """Evenly spaced values, the ends included; whole numbers where both ends are and the steps are."""
+    """Return evenly spaced values, the ends included. If both ends are ints, values that are whole numbers
+    are ints too."""
     import numpy as np
 
     require(1 <= count <= MOST_VALUES, f"{path}: a range has between 1 and {MOST_VALUES} values, not {count}")
@@ -80,7 +82,7 @@ def spread(path: str, low: float, high: float, count: int, log: bool = False) ->
 
 
 def from_toml(path: str, given: Any) -> Any:
-    """A list of values, or a table {from, to, count, log}."""
+    """Return the values of an axis in a TOML file: a list of values, or a table {from, to, count, log}."""
     if isinstance(given, list):
         return given
     require(

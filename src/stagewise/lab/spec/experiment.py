@@ -19,7 +19,7 @@ PRESETS = ("quick", "standard", "long", "paper")
 
 
 class Preset(str):
-    """The name of a preset, with settings that all of its runs have besides: fresh seeds, perturbed
+    """The name of a preset, with settings that it changes in all of its runs: fresh seeds, perturbed
     starts."""
 
     changes: Mapping[str, Any] = {}
@@ -32,12 +32,14 @@ class Preset(str):
 
 
 def changes_of(preset: str) -> dict[str, Any]:
-    """What a preset changes in all of its runs, beside what experiments say of it."""
+    """Return the settings that a preset changes in all of its runs, besides those that each experiment
+    changes at the preset."""
     return dict(getattr(preset, "changes", {}))
 
 
 def at_preset(table: Mapping[str, Any], preset: str) -> Any:
-    """The part of a table for a preset; preset long is like standard where nothing else is said."""
+    """Return a table's part for a preset. Preset long takes the part for standard if it has none of its
+    own."""
     return table.get(preset, table.get("standard", {}) if preset == "long" else {})
 
 
@@ -50,20 +52,21 @@ def check_preset(preset: str) -> None:
 
 @dataclass(frozen=True)
 class Experiment:
-    """Settings of one training run, over `seeds` seeds. Seed i is a pure function of the other settings and
-    i."""
+    """Settings of one training run, over `seeds` seeds. What seed i gives is a pure function of i and the
+    other settings."""
 
-    seeds: int = 8  # how many
-    first_seed: int = 0  # those from 1000 on are fresh: nothing was set or chosen with them
-    perturbed: int = 0  # starts differ by random rounding errors of this number; 0: they do not
+    seeds: int = 8  # number of seeds
+    first_seed: int = 0  # first seed; seeds from 1000 on are fresh: nothing was set or chosen with them
+    perturbed: int = 0  # the start is changed by random rounding errors drawn with this number; 0: not at all
 
     name: ClassVar[str]
     presets: ClassVar[Mapping[str, Mapping[str, Any]]] = {}
     seeds_per_block: ClassVar[int] = 64
     renamed: ClassVar[Mapping[str, str]] = {}
-    """Settings that had another name before, old name -> new name: stored runs are read by either."""
+    """Settings that were renamed, old name -> new name. Stored runs can be read with either name."""
     never_counted: ClassVar[tuple[str, ...]] = ()
-    """Settings of parts that can no longer be set, since they changed nothing: stored runs may have them."""
+    """Settings of parts, by path, that were removed because they changed nothing. Stored runs may still have
+    them."""
 
     def __post_init__(self):
         check_kinds(self, self.name)
@@ -83,7 +86,7 @@ class Experiment:
 
     @property
     def deterministic(self) -> bool:
-        """Whether nothing is random, so that one seed says it all."""
+        """Whether nothing is random, so that one seed stands for all."""
         return False
 
     @property
@@ -98,20 +101,23 @@ class Experiment:
 
     @property
     def seeds_to(self) -> int:
-        """The one after the last."""
+        """The seed after the last one that is really run."""
         return self.seeds_from + self.lanes
 
     def for_any_seed(self) -> Self:
-        """What a program needs to know of the settings: not which seeds there are."""
+        """Return the settings that a program depends on: these settings without which seeds are run.
+        Experiments that differ only in seeds then have equal programs."""
         return replace(self, seeds=1, first_seed=0, perturbed=0)
 
     @property
     def trained_numbers(self) -> int:
-        """How many numbers of a network one lane trains, as far as the settings tell before any is drawn."""
+        """The number of network weights that one lane trains, as far as the settings tell it before any
+        weight is drawn."""
         return 0
 
     def program(self) -> Program:
-        """What is computed. Experiments whose programs are equal run side by side as one."""
+        """Return the program that computes the experiment. Blocks whose programs are equal can run as one
+        group."""
         raise NotImplementedError
 
     def start(self, seeds: np.ndarray) -> State:
@@ -133,11 +139,11 @@ class Experiment:
         return Plan(cls, changes)
 
     def stored(self) -> dict[str, Any]:
-        """What identifies a run: the settings without those that say which seeds."""
+        """Return the settings that identify a run: all but those that say which seeds are run."""
         settings = to_json(self)
         del settings["seeds"], settings["first_seed"]
         if not settings["perturbed"]:
-            del settings["perturbed"]  # as runs were stored before there was such a thing
+            del settings["perturbed"]  # runs were stored without it before this setting existed
         return settings
 
     @cached_property
@@ -160,7 +166,7 @@ class Plan:
 
     @cached_property
     def _made(self) -> dict[tuple[str, str], Experiment]:
-        """By preset, what was asked for before."""
+        """The experiments that were made before, by preset."""
         return {}
 
     def at(self, preset: str) -> Experiment:

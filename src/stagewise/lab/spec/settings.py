@@ -18,7 +18,7 @@ from typing import Any
 from stagewise.errors import Refused, nearest
 
 WHICH_SEEDS = ("seeds", "first_seed")
-"""Settings that say which seeds are run; each seed is what it is without them."""
+"""Settings that say which seeds are run. They do not change what any one seed gives."""
 
 
 def flatten(settings: Any, prefix: str = "") -> dict[str, Any]:
@@ -31,7 +31,8 @@ def flatten(settings: Any, prefix: str = "") -> dict[str, Any]:
 
 
 def changed(settings: Any) -> dict[str, Any]:
-    """The settings that differ from their defaults, by path; which seeds aside."""
+    """Return the settings that differ from their defaults, by path. Settings that say which seeds are run are
+    left out."""
     default = flatten(type(settings)())
     return {
         path: value
@@ -41,7 +42,7 @@ def changed(settings: Any) -> dict[str, Any]:
 
 
 def by_path(nested: Mapping[str, Any], separator: str = ".", prefix: str = "") -> dict[str, Any]:
-    """The values of nested tables, such as stored settings, by their path."""
+    """Return the values of nested tables, such as stored settings, by their paths."""
     flat: dict[str, Any] = {}
     for name, value in nested.items():
         path = prefix + name
@@ -51,7 +52,7 @@ def by_path(nested: Mapping[str, Any], separator: str = ".", prefix: str = "") -
 
 
 def override(settings: Any, changes: Mapping[str, Any]) -> Any:
-    """The same settings with some paths changed; an unknown path is refused."""
+    """Return the same settings with the values at some paths changed; refuse an unknown path."""
     known = flatten(settings)
     for path in changes:
         if path not in known and path not in (whole := [field.name for field in fields(settings)]):
@@ -77,8 +78,9 @@ def _overridden(settings: Any, changes: Mapping[str, Any]) -> Any:
 
 
 def with_whole_options(message: str, known: Iterable[str]) -> str:
-    """A refusal with its options as the user types them. A part such as an action does not know of what it is
-    a part, so it says --group where --task.action.group is meant."""
+    """Return the message of a refusal with its options as the user types them. A part, such as an action,
+    does not know which settings it belongs to, so its message says --group where the option is
+    --task.action.group."""
 
     def whole(option: re.Match) -> str:
         said = option[1]
@@ -99,8 +101,8 @@ def _hints(cls: type) -> dict[str, Any]:
 
 
 def check_kinds(settings: Any, name: str, within: str = "") -> None:
-    """Refuse a setting that is not of its kind: a word that is none of its choices, a number that is not
-    one."""
+    """Refuse a setting whose value is not of its kind: a word that is none of its choices, or no number where
+    a number is needed."""
     hints = _hints(type(settings))
     for field in fields(settings):
         value, hint = getattr(settings, field.name), hints[field.name]
@@ -124,7 +126,8 @@ def check_ranges(settings: Any, **ranges: tuple[float, float]) -> None:
 
 
 def check_used(settings: Any, name: str, used: bool, where: str) -> None:
-    """Refuse a setting that was changed and would be ignored; `where` is what to set for it to count."""
+    """Refuse a setting that was changed and would be ignored; `where` says what must be set for it to
+    count."""
     value, usual = getattr(settings, name), type(settings).__dataclass_fields__[name].default
     if not used and value != usual:
         raise Refused(
@@ -140,8 +143,8 @@ def hint_of(cls: type, path: str) -> Any:
 
 
 def typed(hint: Any, value: Any) -> Any:
-    """A value as its setting has it: a whole number where any number goes is that number, a list is a tuple,
-    numpy's values are plain ones."""
+    """Return a value in the type of its setting: a whole number becomes a float where the setting is a float,
+    a list becomes a tuple, and numpy's values become plain ones."""
     value = value.tolist() if hasattr(value, "tolist") else value
     if typing.get_origin(hint) is tuple and isinstance(value, (list, tuple)):
         return tuple(typed(typing.get_args(hint)[0], each) for each in value)
@@ -156,7 +159,8 @@ def typed(hint: Any, value: Any) -> Any:
 
 
 def as_float(value: float) -> float:
-    """A number as a float; whole ones that are too large for one are infinite, and refused as such."""
+    """Return a number as a float. A whole number that is too large for a float becomes infinite, and is
+    refused later because it is not finite."""
     try:
         return float(value)
     except OverflowError:
@@ -169,8 +173,8 @@ def _fits_closely(value: Any, hint: Any) -> bool:
 
 
 def read(hint: Any, word: str) -> Any:
-    """The value that a word stands for; the word itself if it is none of its kind. Lists are written
-    1+2+4."""
+    """Return the value that a word stands for, or the word itself if it is not of the setting's kind. Lists
+    are written 1+2+4."""
     if typing.get_origin(hint) is tuple:
         return tuple(read(typing.get_args(hint)[0], each) for each in word.split("+") if word)
     if word in words_of(hint) or word == "None" and type(None) in typing.get_args(hint):
@@ -185,7 +189,7 @@ def read(hint: Any, word: str) -> Any:
 
 
 def _whole(word: str) -> int:
-    """A whole number, also as 1e3."""
+    """Read a whole number, which may be written as 1e3."""
     try:
         return int(word)
     except ValueError:
@@ -228,7 +232,7 @@ def fits(value: Any, hint: Any) -> bool:
 
 
 def words_of(hint: Any) -> tuple[str, ...]:
-    """The words that a setting may be, if it is one of a few."""
+    """Return the words that a setting must be one of; empty if its values are not words to choose from."""
     if typing.get_origin(hint) is typing.Literal:
         return typing.get_args(hint)
     if typing.get_origin(hint) is tuple:
@@ -242,10 +246,12 @@ def to_json(settings: Any) -> dict[str, Any]:
 
 
 def from_json(cls: type, stored: Mapping[str, Any]) -> Any:
-    """The settings that `to_json` wrote; a field or a kind of value that the class does not have is refused.
+    """Read the settings that `to_json` wrote. Refuse a setting that the class does not have, and a value of
+    the wrong kind.
 
-    `cls.renamed` tells the new names of settings that were stored under old ones, and `cls.never_counted`
-    those within parts that were stored once and changed nothing; both if there are any."""
+    If the class has `renamed`, it gives the new names of settings that were stored under old names. If it has
+    `never_counted`, the settings of parts that it names are left out: they were stored once and changed
+    nothing."""
     hints, renamed = _hints(cls), getattr(cls, "renamed", {})
     if not isinstance(stored, Mapping):
         raise Refused(f"{cls.__name__} cannot be {stored!r}")
@@ -265,12 +271,12 @@ def from_json(cls: type, stored: Mapping[str, Any]) -> Any:
         values[name] = from_json(hint, value) if inner else _tuples(value)
     try:
         return cls(**values)
-    except (TypeError, AttributeError) as error:  # a word where a number is compared, and its like
+    except (TypeError, AttributeError) as error:  # for instance a word that is compared with a number
         raise Refused(f"{cls.__name__} cannot be made of {values}: {error}") from error
 
 
 def which(first: int, last: int) -> dict[str, int]:
-    """The settings that say which seeds, from the first to the one before the last."""
+    """Return the settings that ask for the seeds first, …, last - 1."""
     return {"seeds": last - first, "first_seed": first}
 
 
@@ -289,8 +295,8 @@ def _name(settings: Any) -> str:
 
 
 def setting(trajectory: Any, path: str) -> Any:
-    """A setting of the run behind a trajectory, such as `task.samples`; of a study, one that all its cells
-    share."""
+    """Return a setting of the run behind a trajectory, such as `task.samples`. The dataset of a study has
+    only one value of it, so all cells must share the setting."""
     value = json.loads(trajectory.attrs["settings"])
     for part in path.split("."):
         value = value[part]

@@ -16,8 +16,8 @@ from stagewise.lab.spec.experiment import Experiment, Plan, at_preset, changes_o
 class Study:
     """A grid: the plan `base` at every combination of the values in `over`.
 
-    `at_preset` changes a preset: other values along an axis, or other settings: {"standard": {"width": (8,
-    16), "seeds": 32}}."""
+    `at_preset` says what is different at a preset: other values along an axis, or other settings, as in
+    {"standard": {"width": (8, 16), "seeds": 32}}."""
 
     name: str
     summary: str
@@ -27,7 +27,7 @@ class Study:
 
     @cached_property
     def _made(self) -> dict[tuple[str, str], Grid]:
-        """By preset, what was asked for before."""
+        """The grids that were made before, by preset."""
         return {}
 
     def at(self, preset: str) -> Grid:
@@ -50,7 +50,7 @@ class Study:
             require(several, f"{self.name}: {path} needs a list of values to go over, not {values!r}")
 
     def but(self, **changes: Any) -> Study:
-        """The same grid around another base, at every preset."""
+        """Return the same grid with some settings of its base changed, at every preset."""
         kept = {
             preset: {path: v for path, v in mine.items() if path not in changes}
             for preset, mine in self.at_preset.items()
@@ -85,13 +85,13 @@ class Grid:
 
 
 NOT_YET = object()
-"""What a need is at a preset that is too small for it."""
+"""Stands for a need at a preset that is too small for it."""
 
 
 @dataclass(frozen=True)
 class BeyondQuick:
-    """A plan or study that is too much for preset quick: there it is missing, and what needs it is not tested
-    or drawn."""
+    """A plan or study that is too much for preset quick. There it is NOT_YET, and claims and figures that
+    need it are not tested or drawn."""
 
     need: Plan | Study
 
@@ -104,15 +104,15 @@ class BeyondQuick:
 
 
 def names(needs: Mapping[str, Any]) -> set[str]:
-    """The names of the experiments behind needs, without making any."""
+    """Return the names of the experiments that needs refer to, without making any experiment."""
     found = [need.need if isinstance(need, BeyondQuick) else need for need in needs.values()]
     found = [need.base if isinstance(need, Study) else need for need in found]
     return {plan.name for plan in found if isinstance(plan, Plan)}
 
 
 def filled(needs: Mapping[str, Any], preset: str) -> dict[str, Any]:
-    """Needs of a claim or figure with the preset filled in: plans become experiments, studies grids,
-    what is for later presets NOT_YET, and the rest stays."""
+    """Return the needs of a claim or figure at a preset: plans become experiments, studies become grids, what
+    is too much for the preset becomes NOT_YET, and all else stays as it is."""
     return {
         name: need.at(preset) if isinstance(need, (Plan, Study, BeyondQuick)) else need
         for name, need in needs.items()

@@ -1,4 +1,4 @@
-"""What is said of each setting: the comment beside it, or above it, in the class that declares it."""
+"""The help text of each setting: the comment beside it, or above it, in the class that declares it."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from io import StringIO
 
 @cache
 def words_on(cls: type) -> dict[str, str]:
-    """A word on each setting of a dataclass and of those within it, by path; a setting that is declared anew
-    without a comment keeps the one it had."""
+    """Return the help text of each setting of a dataclass, and of the dataclasses within it, by path. A class
+    that declares a setting of its base anew, without a comment, keeps the comment of the base."""
     found: dict[str, str] = {}
     own = [_comments(base) for base in cls.__mro__ if is_dataclass(base)]
     for field in fields(cls):
@@ -26,10 +26,10 @@ def words_on(cls: type) -> dict[str, str]:
 
 
 def _comments(cls: type) -> dict[str, str]:
-    """By field, the comment on its lines, or that on the lines just above."""
+    """Return for each field the comment on its lines, or else the comment on the lines just above it."""
     try:
         text = textwrap.dedent(inspect.getsource(cls))
-    except (OSError, TypeError):  # typed into a session that keeps no source
+    except (OSError, TypeError):  # the class was typed into a session that keeps no source
         return {}
     beside: dict[int, str] = {}
     alone: dict[int, str] = {}

@@ -1,8 +1,9 @@
-"""A block of seeds in its run folder, runs/<experiment>/<settings>/<seeds>.<code>/, whole or unfinished.
+"""A block: seeds of one experiment in a run folder, runs/<experiment>/<settings>/<seeds>.<code>/, finished or
+not.
 
-`result.json` is written last, with the digests of the others; a folder without it is unfinished and goes on
-from its checkpoint. The folder's name carries a digest of the code, so a run made by other code is another
-folder, kept."""
+`result.json` is written last, with the digests of the other files. A folder without it is unfinished, and its
+run goes on from the checkpoint. The name of the folder ends in a digest of the code, so a run by other code
+goes into another folder, and this one is kept."""
 
 from __future__ import annotations
 
@@ -37,7 +38,8 @@ if TYPE_CHECKING:
     from stagewise.lab.store.named_arrays import NamedArrays
 
 FORMAT = 1
-FINAL = "final"  # instead of a chunk, in the checkpoint of a finished run: the state without its records
+# The checkpoint of a finished run has this in place of the chunk's number; it is the state without records.
+FINAL = "final"
 FILES = ("config.json", "environment.json", "trajectory.nc", "checkpoint.safetensors")
 """The files of a finished run, besides its result."""
 
@@ -67,11 +69,11 @@ class Block:
         }
 
     def prepare(self, like: Block | None = None) -> None:
-        """Make the folder, and say what is run, and where: in the words of a block that runs with it, if
-        there is one."""
+        """Make the folder, and write into it what is run and on which machine and versions. The latter are
+        copied from `like`, a block of the same group, if it is given."""
         make_folder(self.folder)
         for stray in self.folder.glob(".*.part"):
-            stray.unlink(missing_ok=True)  # what a killed writer left beside its place
+            stray.unlink(missing_ok=True)  # a file that a killed process did not finish
         write_json(self.folder / "config.json", self.config, lasting=False)
         if like in (None, self):
             write_json(self.folder / "environment.json", environment(), lasting=False)
@@ -90,32 +92,32 @@ class Block:
         lasting: bool = True,
         **about: str,
     ) -> None:
-        """Save the state after `chunk` chunks; the one before stays as `previous.safetensors` until the run
-        is finished.
+        """Save the state after `chunk` chunks. The state that was saved before stays as
+        `previous.safetensors` until the run is finished.
 
-        Blocks that run together save one after another, and a kill may come in between: the state before is
-        one that all of them have."""
+        The blocks of a group save one after another, and the process may be killed in between. The state
+        before is then one that all blocks of the group have."""
         path = self.folder / "checkpoint.safetensors"
-        # Else it is that save, made again: the one before stays.
+        # If this chunk was saved already, it is saved again, and the state before it stays.
         if path.exists() and header(path).get("chunk") != str(chunk):
             keep_also(path, self.folder / "previous.safetensors")
         save_arrays(path, arrays, {"chunk": str(chunk), "seconds": repr(seconds), **about}, lasting)
 
     def go_back(self, chunk: int) -> None:
-        """Make the state after `chunk` the last one saved, if a later one is: its group goes on from there,
-        and the next save must not push it out."""
+        """Make the state after `chunk` the last one saved, if a later state was saved. The group goes on from
+        `chunk`, and without this the next save would drop the state after `chunk`."""
         last, before = self.folder / "checkpoint.safetensors", self.folder / "previous.safetensors"
         if header(last).get("chunk") != str(chunk) and header(before).get("chunk") == str(chunk):
             keep_also(before, last)
 
     def begin_again(self) -> None:
-        """Drop states that its group cannot go on from: no chunk is saved by all, so all begin anew. Left
-        behind, they would part the group later."""
+        """Delete the saved states, from which the group cannot go on: its blocks have no saved chunk in
+        common, so all of them begin anew. Old states would later split the group."""
         for name in ("previous.safetensors", "checkpoint.safetensors"):
             (self.folder / name).unlink(missing_ok=True)
 
     def tell(self, chunk: int, chunks: int, stage: str, rate: float) -> None:
-        """Leave word of how far the run is, for those who watch the folder."""
+        """Write into the folder how far the run is, for those who watch it."""
         write_json(
             self.folder / "progress.json",
             {"chunk": chunk, "chunks": chunks, "stage": stage, "steps_per_second": rate},
@@ -123,13 +125,14 @@ class Block:
         )
 
     def saved_chunks(self) -> set[int]:
-        """The chunks after which a state was saved, without reading the states."""
+        """Return the numbers of chunks after which a state was saved, without reading the states."""
         paths = (self.folder / name for name in ("previous.safetensors", "checkpoint.safetensors"))
         found = (header(path).get("chunk", "") for path in paths if path.exists())
         return {int(chunk) for chunk in found if chunk.isdigit()}
 
     def checkpoints(self, note) -> dict[int, tuple[dict[str, np.ndarray], float]]:
-        """Saved states by chunk. A damaged file is set aside under another name, and `note` is told."""
+        """Return the saved states by chunk, each with the seconds spent. A damaged file is renamed, and
+        `note` is called with a sentence about it."""
         found = {}
         for name in ("previous.safetensors", "checkpoint.safetensors"):
             path = self.folder / name
@@ -151,20 +154,23 @@ class Block:
         company: Sequence[str],
         lasting: bool,
     ) -> None:
-        """Write the trajectory, and the final state with the trajectory's digest and the names of all blocks
-        that ran together. What is soon made again need not outlive a power failure: digests tell."""
+        """Write the trajectory, then the final state, with the trajectory's digest and the names of all
+        blocks of the group (`company`).
+
+        A short run is written without `lasting`: if a power failure destroys it, its digests show it, and it
+        is soon run again."""
         digest = write(self.folder / "trajectory.nc", trajectory, lasting)
         self.save_checkpoint(state, FINAL, seconds, lasting, trajectory=digest, company=" ".join(company))
 
     @property
     def company(self) -> tuple[str, ...]:
-        """With which blocks, by name, it ran to the end, if it did and was not finished: they are finished,
-        or run again, together."""
+        """The names of the blocks that ran to the end as one group with this block; empty if it did not run
+        to its end. If the group was not finished, these blocks are finished, or run again, together."""
         return tuple(header(self.folder / "checkpoint.safetensors").get("company", "").split())
 
     @property
     def name(self) -> str:
-        """Its folder below the root."""
+        """The path of the block's folder below the root."""
         return "/".join(self.folder.parts[-3:])
 
     @property
@@ -184,7 +190,7 @@ class Block:
         return {name: digest_of(self.folder / name) for name in FILES}
 
     def finish(self, lasting: bool = True) -> None:
-        """Write the result, last of all."""
+        """Write the result, which is the last file, and delete files that only an unfinished run needs."""
         seconds = float(header(self.folder / "checkpoint.safetensors")["seconds"])
         write_json(
             self.folder / "result.json",
@@ -217,8 +223,8 @@ class Block:
         return Failed(f"{self.name} failed: {why} (set --retry to try it again)", trace)
 
     def part(self) -> None:
-        """Run alone from now on, also after an interruption: its group broke. What was saved in company goes,
-        so that results do not depend on how far the group came."""
+        """Let the block run alone from now on, also after an interruption, because its group broke. States
+        that it saved in the group are deleted, so that results do not depend on how far the group came."""
         with self.locked(lambda: None):
             if not self.finished:
                 make_folder(self.folder)
@@ -248,7 +254,7 @@ class Block:
         return aside
 
     def arrays(self) -> NamedArrays:
-        """What was recorded, with the settings as they are called today."""
+        """Return what was recorded. The settings in it have the names that they have today."""
         from stagewise.lab.store.netcdf import read
 
         stored = read(self.folder / "trajectory.nc")
@@ -263,8 +269,8 @@ class Block:
 
     @contextmanager
     def locked(self, waiting) -> Iterator[None]:
-        """Hold the block alone; `waiting()` is called once if another process has it. A killed process lets
-        go."""
+        """Hold the lock of the block. If another process holds it, `waiting()` is called once and this one
+        waits. The lock of a killed process is free."""
         make_folder(self.folder.parent)
         path = _lock(self.folder)
         try:
@@ -295,8 +301,8 @@ def _lock(folder: Path) -> Path:
 
 
 def is_running(folder: Path) -> bool:
-    """Whether a process holds the block in this folder. Looks only: the lock is tried for a moment, and
-    shared."""
+    """Whether a process holds the lock of the block in this folder. This only looks: it takes a shared lock
+    and releases it at once."""
     try:
         with open(_lock(folder)) as handle:
             fcntl.flock(handle, fcntl.LOCK_SH | fcntl.LOCK_NB)

@@ -1,5 +1,5 @@
-"""Files that are whole or not there: written beside their place and renamed, read with their digests
-checked."""
+"""Files that are either whole or not there. A file is written under another name beside its place and then
+renamed; arrays are read with their digests checked."""
 
 from __future__ import annotations
 
@@ -32,8 +32,8 @@ def digest_of(path: Path) -> str:
 
 
 def digest_as_last_seen(path: Path) -> str:
-    """The same; a file whose times and size have not changed since is not read again. For those who look
-    often and may be wrong by a moment."""
+    """Return the digest of a file, and read the file again only if its times or size have changed since the
+    last call. This is for callers who look often and may see a change a moment late."""
     there = path.stat()
     return _digest_of_file(path, there.st_ino, there.st_size, there.st_mtime_ns, there.st_ctime_ns)
 
@@ -44,10 +44,11 @@ def _digest_of_file(path: Path, *_as_it_is: int) -> str:
 
 
 def write(path: Path, fill: bytes | Callable[[Path], None], lasting: bool = True) -> str:
-    """Write a whole file, or none, and return its digest. `fill` is the content, or writes it at the path
-    given.
+    """Write a whole file or nothing, and return its digest. `fill` is the content, or a function that writes
+    the content to the path that it is given.
 
-    What is `lasting` outlives a power failure too; the rest is soon made again."""
+    A `lasting` file outlives a power failure too. Files that can soon be made again need not be lasting, and
+    are written faster."""
     try:
         beside = path.with_name(f".{path.name}.{secrets.token_hex(6)}.part")
         try:
@@ -75,7 +76,7 @@ def write(path: Path, fill: bytes | Callable[[Path], None], lasting: bool = True
 
 
 def _keep_names(folder: Path) -> None:
-    """Let the names in a folder outlive a power failure, as the files do."""
+    """Make the names in a folder outlive a power failure, as the files do."""
     opened = os.open(folder, os.O_RDONLY)
     try:
         os.fsync(opened)
@@ -84,13 +85,14 @@ def _keep_names(folder: Path) -> None:
 
 
 def keep_also(path: Path, other: Path) -> None:
-    """Give a file a second name, so that it is never without one; where links are not to be had, a copy."""
+    """Give a file the second name `other`, while it keeps the first. Where the filesystem has no links, the
+    second name is a copy."""
     beside = other.with_name(f".{other.name}.part")
     try:
         beside.unlink(missing_ok=True)
         os.link(path, beside)
         os.replace(beside, other)
-        beside.unlink(missing_ok=True)  # it stays where both names are the same file already
+        beside.unlink(missing_ok=True)  # os.replace leaves it if both names were the same file already
     except OSError:
         write(other, path.read_bytes())
 
@@ -100,8 +102,8 @@ def write_json(path: Path, value: Any, lasting: bool = True) -> str:
 
 
 def read_json(path: Path) -> Any:
-    """What a JSON file holds; Damaged if it is none, or holds what we never write: NaN, infinities, no end of
-    brackets."""
+    """Return what a JSON file holds. Raise Damaged if it is not JSON, or holds what we never write: NaN,
+    infinities, or brackets nested too deeply to read."""
     try:
         with open(path, "rb", opener=_at_once) as opened:
             if not S_ISREG(os.fstat(opened.fileno()).st_mode):
@@ -112,7 +114,7 @@ def read_json(path: Path) -> Any:
 
 
 def _at_once(path: str, flags: int) -> int:
-    return os.open(path, flags | os.O_NONBLOCK)  # one could wait for ever at a pipe
+    return os.open(path, flags | os.O_NONBLOCK)  # opening a pipe would otherwise wait, perhaps for ever
 
 
 def _no_number(name: str) -> None:
@@ -125,7 +127,8 @@ _JSON = json.JSONDecoder(parse_constant=_no_number)
 def save_arrays(
     path: Path, arrays: Mapping[str, np.ndarray], about: Mapping[str, str], lasting: bool = True
 ) -> str:
-    """Named arrays with a digest of their own inside, so that a flipped bit is noticed."""
+    """Write named arrays with a digest of them inside the file, so that a flipped bit is noticed when they
+    are read."""
     import numpy as np
     from safetensors.numpy import save
 
@@ -148,7 +151,7 @@ def load_arrays(path: Path) -> tuple[dict[str, np.ndarray], dict[str, str]]:
 
 
 def header(path: Path) -> dict[str, str]:
-    """What was written about the arrays in a file, or nothing if it cannot be read."""
+    """Return what was written about the arrays in a file; empty if the file cannot be read."""
     from safetensors import SafetensorError, safe_open
 
     try:
@@ -159,7 +162,8 @@ def header(path: Path) -> dict[str, str]:
 
 
 def check_ending(path: Path, endings: tuple[str, ...], what: str) -> None:
-    """Refuse a file of a kind that is not written, or a folder, before anything is computed for it."""
+    """Refuse the path of a folder, or of a file of a kind that we do not write, before anything is computed
+    for it."""
     require(
         path.suffix.lower() in endings,
         f"{what} written as {', '.join(endings)}, not as {path.name!r} (set --out)",
@@ -181,7 +185,7 @@ def make_folder(path: Path) -> Path:
 
 
 def check_folder(path: Path, way_out: str) -> None:
-    """Refuse what is there and is no folder; nothing at all is fine."""
+    """Refuse a path where something is that is not a folder. A path where nothing is yet is accepted."""
     require(path.is_dir() or not os.path.lexists(path), f"{path} is {_what_is(path)}, not a folder {way_out}")
 
 
@@ -190,8 +194,8 @@ def _what_is(path: Path) -> str:
 
 
 def prepare_for(path: Path, note: Callable[[str], None]) -> None:
-    """Refuse a file that cannot be written, before anything is computed for it. A folder that is missing is
-    made, and `note` is told."""
+    """Refuse a file that cannot be written, before anything is computed for it. If its folder is missing, the
+    folder is made and `note` is called with a sentence about it."""
     parent = path.absolute().parent
     if not parent.is_dir():
         make_folder(parent)

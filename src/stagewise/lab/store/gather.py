@@ -13,11 +13,12 @@ from stagewise.lab.store.named_arrays import NamedArrays
 
 
 def gather(axes: Mapping[str, Sequence[Any]], recorded: Sequence[NamedArrays | None]) -> xr.Dataset:
-    """One dataset with the axes as leading dimensions, from what was recorded in row-major order, None where
-    a job failed. An axis that is called like something recorded becomes `swept_` and its name.
+    """Return one dataset with the axes as leading dimensions. `recorded` is what the cells of the grid
+    recorded, in row-major order, with None for a cell that is missing. An axis with the name of something
+    that was recorded is renamed to `swept_` and its name.
 
-    Where cells differ in shape (more groups, more signals), missing entries are NaN; so is all of a failed
-    cell, which `missing` marks."""
+    Where cells differ in shape (more groups, more signals), entries that a cell does not have are NaN. A
+    missing cell is NaN throughout, and `missing` marks it."""
     there = [one for one in recorded if one is not None]
     require(there != [], "every job of the sweep is missing, so there is nothing to gather")
     taken = {
@@ -41,7 +42,8 @@ def _labels(values: Sequence[Any]) -> list[Any]:
 
 
 def _marked(recorded: Sequence[NamedArrays | None]) -> list[xr.Dataset]:
-    """Cells as datasets; failed ones as NaN in the shape of one that is there, their own times too."""
+    """Return cells as datasets. A missing cell is NaN in the shape of one that is there; so are its seeds'
+    own times."""
     whole = [one.dataset for one in recorded if one is not None]
     if len(whole) == len(recorded):
         return whole
@@ -74,7 +76,7 @@ def _shapes(one: NamedArrays) -> list[dict[str, tuple]]:
 
 
 def stacked(named: Mapping[str, list], cells: Sequence[NamedArrays]) -> xr.Dataset:
-    """The same as `joined` for cells that are alike, at a hundredth of its cost."""
+    """Join cells that are alike. The result is that of `joined`, at a hundredth of its cost."""
     first, sizes = cells[0], tuple(len(values) for values in named.values())
 
     def together(dims: tuple[str, ...], arrays: list[np.ndarray]) -> tuple[tuple[str, ...], np.ndarray]:
@@ -100,7 +102,7 @@ def _same(one: np.ndarray, other: np.ndarray) -> bool:
 
 
 def joined(named: Mapping[str, list], cells: Sequence[xr.Dataset]) -> xr.Dataset:
-    """Cells of any shapes, by xarray."""
+    """Join cells of any shapes, with xarray."""
     nested = list(cells)
     for name, labels in reversed(list(named.items())):
         rows = [nested[i : i + len(labels)] for i in range(0, len(nested), len(labels))]

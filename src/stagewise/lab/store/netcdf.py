@@ -1,5 +1,5 @@
-"""Trajectories as netCDF 3 files. xarray reads and writes them too; here it takes a tenth of its time, which
-many small runs would notice."""
+"""Trajectories as netCDF 3 files. xarray reads and writes such files too, but takes ten times as long, which
+matters when there are many small runs."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from stagewise.lab.store.named_arrays import NamedArrays
 
 
 def encode(recorded: NamedArrays) -> bytes:
-    """What was recorded, as xarray would write it."""
+    """Return what was recorded as the bytes of a file, as xarray would write it."""
     held = _Held()
     file = netcdf_file(held, "w", version=2)
     for name, value in recorded.about.items():
@@ -29,7 +29,8 @@ def encode(recorded: NamedArrays) -> bytes:
 
 
 class _Held(BytesIO):
-    """Bytes that outlive their file's end, at which scipy writes them."""
+    """A file in memory whose bytes can still be read after it is closed, since scipy writes them only when it
+    closes the file."""
 
     def close(self) -> None:
         self.content = self.getvalue()
@@ -37,7 +38,7 @@ class _Held(BytesIO):
 
 
 def read(path: Path) -> NamedArrays:
-    """What is in a file, as xarray would read it."""
+    """Return what is in a file, as xarray would read it."""
     with netcdf_file(path, mmap=False) as file:
         about = {
             name: value.decode() if isinstance(value, bytes) else value
@@ -85,7 +86,7 @@ def _write(file: netcdf_file, name: str, dims: tuple[str, ...], array: np.ndarra
 def _letters(
     array: np.ndarray, dims: tuple[str, ...]
 ) -> tuple[np.ndarray, tuple[str, ...], dict[str, bytes]]:
-    """Words as rows of letters."""
+    """Return words as rows of letters, with the dimensions and attributes that say so."""
     words = np.array([str(word).encode() for word in array.ravel()]).reshape(array.shape)
     wide = max(1, words.dtype.itemsize)
     return (

@@ -1,10 +1,10 @@
 """Where a result came from: which code, which versions, which machine. Reads source files; imports nothing
 heavy.
 
-The digest of an experiment's code covers what its runs execute: the modules that it imports, however
-indirectly, of stagewise and of the experiment's own package; of modules that hold several experiments only
-those that are named; and the version of every other package that these modules import, with what those
-require. Comments and docstrings do not count."""
+The digest of an experiment's code covers what its runs execute. It covers the modules of stagewise and of the
+experiment's own package that the experiment imports, directly or through others; of the experiments in these
+modules, only those that the code names. It also covers the versions of all other packages that these modules
+import, and of the packages that those require. Comments and docstrings do not count."""
 
 from __future__ import annotations
 
@@ -28,10 +28,12 @@ SHOWN = ("stagewise", "jax", "jaxlib", "numpy", "scipy", "equinox", "optax", "di
 """Packages whose versions are written down beside every run."""
 
 ALWAYS = ("jax", "jaxlib", "numpy")
-"""Packages that every run computes with, also where they are imported when first used."""
+"""Packages that every run computes with. They always count, since modules may import them only when they are
+first used."""
 
 NOT_RUN = ("stagewise.lab", "stagewise.commands")
-"""Rooms that plan, store, judge, draw and print, but compute no number of a run; their `spec` does."""
+"""Rooms that plan, store, judge, draw and print. They compute no number of a run, so their code does not
+count, except that of `lab/spec`."""
 
 
 class Unit(NamedTuple):
@@ -43,8 +45,8 @@ class Unit(NamedTuple):
 
 @cache
 def code_digest(experiment: type[Experiment], format: int = 0) -> str:
-    """Digest of the code behind an experiment and of the versions that matter; `format` is that of the run
-    folder."""
+    """Return a digest of the code behind an experiment and of the versions that matter. `format` is the
+    format of the run folder."""
     units = units_of(experiment)
     whole = hashlib.sha256(repr([format, sorted(versions_of(units).items())]).encode())
     for unit in sorted(units):
@@ -153,7 +155,8 @@ def forget() -> None:
 
 @cache
 def _pieces(module: str, text: str, experiments: frozenset[str]) -> dict[str, Piece]:
-    """A module's experiments by name, and under the empty name all else."""
+    """Return the pieces of a module: each of its experiments under its name, and all other code under the
+    empty name."""
     bodies: dict[str, list[ast.stmt]] = {"": [], **{name: [] for name in experiments}}
     for node in ast.parse(text).body:
         name = node.name if isinstance(node, ast.ClassDef) and node.name in experiments else ""
@@ -162,8 +165,8 @@ def _pieces(module: str, text: str, experiments: frozenset[str]) -> dict[str, Pi
 
 
 def _read(module: str, body: list[ast.stmt]) -> Piece:
-    """A piece of code from its statements, in one walk, without what does not run: docstrings, and imports
-    for type checkers."""
+    """Return a piece of code from its statements, without what does not run: docstrings, and imports for type
+    checkers. The statements are walked only once."""
     told: list[str] = []
     names, attributes, imports = set(), set(), set()
     waiting: list[Any] = [body]
@@ -202,8 +205,8 @@ def _is_for_type_checkers(node: ast.AST) -> TypeGuard[ast.If]:
 
 
 def _experiments(module: str) -> frozenset[str]:
-    """The experiments that a module defines; of one that is not imported nobody knows, and it counts as a
-    whole."""
+    """Return the names of the experiments that a module defines. If the module is not imported, its
+    experiments are not known, and it counts as one piece."""
     there = list(vars(sys.modules[module]).items()) if module in sys.modules else ()
     return frozenset(
         name
@@ -250,8 +253,8 @@ def _is_not_run(module: str) -> bool:
 
 @cache
 def _follows(module: str, own: frozenset[str]) -> bool:
-    """Whether a module's code counts, not its version: ours, the experiment's own package, and whatever is
-    not installed but lies beside it."""
+    """Whether a module counts by its code and not by its version. These are our modules, those of the
+    experiment's own package, and those that lie beside it without being installed."""
     if module.partition(".")[0] in own:
         return True
     if module.partition(".")[0] in sys.stdlib_module_names or not _is_module(module):
@@ -266,7 +269,7 @@ def _is_module(name: str) -> bool:
 
 @cache
 def _distributions(top: str) -> tuple[str, ...]:
-    """The installed packages that give a module its name: `yaml` comes from PyYAML."""
+    """Return the installed packages that a module comes from: `yaml` comes from PyYAML."""
     try:
         version(top)
         return (_plain(top),)
@@ -281,7 +284,7 @@ def _all_distributions() -> dict[str, list[str]]:
 
 @cache
 def _required(name: str) -> tuple[str, ...]:
-    """What a package requires, extras aside, as far as it is installed."""
+    """Return the installed packages that a package requires; those of its extras are left out."""
     lines = (requires(name) or []) if _version(name) != "not installed" else []
     words = [re.match(r"[\w.-]+", line) for line in lines if "extra ==" not in line]
     return tuple(_plain(word[0]) for word in words if word and _version(word[0]) != "not installed")

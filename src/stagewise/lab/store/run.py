@@ -22,7 +22,7 @@ from stagewise.precision import in_double
 if TYPE_CHECKING:
     from stagewise.training.program import Program, Records
 
-RENAMED = {"numbers": "constants"}  # parts of a state that had another name in stored runs
+RENAMED = {"numbers": "constants"}  # old name -> new name of a part of the state in stored runs
 
 
 @dataclass(frozen=True)
@@ -57,8 +57,8 @@ class Run:
 
 
 class Runs(dict[Experiment, Run]):
-    """Finished runs by experiment, the datasets that studies have gathered from them, and, of experiments
-    that failed, the error that says why."""
+    """Finished runs by experiment. `failed` has, for each experiment that failed, the error that says why;
+    `gathered` has the datasets that studies have gathered from the runs."""
 
     def __init__(self, runs: Mapping[Experiment, Run], failed: Mapping[Experiment, Failed] = {}):
         super().__init__(runs)
@@ -70,12 +70,13 @@ class Runs(dict[Experiment, Run]):
 
 
 def stored_runs(experiments: Iterable[Experiment], root: Path) -> Runs:
-    """What is stored of some experiments, finished or failed; only reads."""
+    """Return what is stored of some experiments, finished or failed. Nothing is run or written."""
     return load_runs({experiment: blocks(experiment, root) for experiment in dict.fromkeys(experiments)})
 
 
 def load_runs(parts_of: Mapping[Experiment, Sequence[Block]]) -> Runs:
-    """The runs in these blocks, and why others could not be made."""
+    """Load the runs in these blocks. For an experiment with a failed block, return the error that says
+    why."""
     runs: dict[Experiment, Run] = {}
     failed: dict[Experiment, Failed] = {}
     for experiment, parts in parts_of.items():
@@ -89,7 +90,7 @@ def load_runs(parts_of: Mapping[Experiment, Sequence[Block]]) -> Runs:
 
 
 def load_run(experiment: Experiment, parts: Sequence[Block]) -> Run:
-    """The run in these blocks."""
+    """Load an experiment's run from its blocks, with only the seeds that the experiment asks for."""
     parts = [part for part in parts if part.first < experiment.seeds_to]
     whole = one_after_another([part.arrays() for part in parts])
     return Run(
@@ -102,8 +103,8 @@ def load_run(experiment: Experiment, parts: Sequence[Block]) -> Run:
 
 
 def so_far(block: Block) -> xr.Dataset | None:
-    """What a block has recorded up to its last checkpoint, without outcomes; None if there is nothing yet.
-    Only reads."""
+    """Return what a block has recorded up to its last checkpoint, without outcomes, or None if there is
+    nothing yet. Nothing is written."""
     found = {}
     for name in ("previous.safetensors", "checkpoint.safetensors"):
         if (block.folder / name).exists():
@@ -124,8 +125,8 @@ def so_far(block: Block) -> xr.Dataset | None:
 def label(
     program: Program, labels: Variables, records: Records, outcomes: Records, block: Block
 ) -> NamedArrays:
-    """Named dimensions and coordinates for what a block recorded and how its seeds ended, and the settings as
-    an attribute."""
+    """Return what a block recorded and how its seeds ended, with named dimensions and coordinates, and with
+    the settings as an attribute."""
     dims = program.dims
     coords = dict(labels) | {
         "seed": (("seed",), np.arange(block.first, block.last)),
@@ -143,12 +144,13 @@ def label(
 
 
 def at_full_length(array: np.ndarray, records: int) -> np.ndarray:
-    """A run whose seeds were all done early, with its last record repeated: nothing changes any more."""
+    """Return recorded values at full length. If all seeds of a run were done early, its last record is
+    repeated, since nothing changes any more."""
     return np.concatenate([array, np.repeat(array[:, -1:], records - array.shape[1], 1)], 1)
 
 
 def flatten(state: dict[str, Any], prefix: str = "") -> dict[str, np.ndarray]:
-    """Leaves of nested dicts by path."""
+    """Return the leaves of nested dicts by their paths."""
     flat = {}
     for name, value in state.items():
         flat |= (

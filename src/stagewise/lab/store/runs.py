@@ -24,7 +24,8 @@ def runs_root() -> Path:
 
 
 def blocks(experiment: Experiment, root: Path) -> list[Block]:
-    """The blocks that cover an experiment's seeds: what is there already, then what is missing."""
+    """Return the blocks that cover an experiment's seeds, in order: blocks that are in the folder already,
+    and new ones for the seeds that are missing."""
     parent, code = root / experiment.name / experiment.digest, code_of(type(experiment))
     there = []
     for folder in parent.glob(f"seeds-*.{code}"):
@@ -34,8 +35,8 @@ def blocks(experiment: Experiment, root: Path) -> list[Block]:
     while covered < experiment.seeds_to:
         known = [Block(experiment, *entry) for entry in there if entry[0] == covered]
         known = [block for block in known if block.finished or block.last <= experiment.seeds_to]
-        # the one that covers most of what is done or begun: asking for fewer seeds in between must not orphan
-        # what is saved
+        # Take the block that covers most of the seeds that are done or begun. What is saved must still be
+        # found after somebody has asked for fewer seeds in between.
         if known:
             best = max(
                 known,
@@ -57,7 +58,8 @@ def blocks(experiment: Experiment, root: Path) -> list[Block]:
 
 
 def read_block(folder: Path, experiments: dict[str, type[Experiment]]) -> Block:
-    """The block in a folder that the user names; refused if it is not one or cannot be read."""
+    """Return the block in a folder that the user names; refuse a folder that is no block or cannot be
+    read."""
     if not (folder / "config.json").exists():
         raise Refused(f"{folder} is not a run folder: it has no config.json")
     try:
@@ -89,7 +91,8 @@ class StoredRun:
     progress: dict[str, Any] | None = None
 
     def changed(self, experiments: dict[str, type[Experiment]]) -> str:
-        """The settings that are not the experiment's own, as words; of an unknown experiment, all."""
+        """Return as text the settings that differ from the experiment's defaults, or all settings if the
+        experiment is not known."""
         if self.experiment not in experiments:
             different = by_path(self.settings)
         else:
@@ -106,12 +109,14 @@ def folders(root: Path) -> list[Path]:
 
 
 def listing(root: Path, experiments: dict[str, type[Experiment]]) -> list[StoredRun]:
-    """Every run below the root, whatever its state; none is an obstacle."""
+    """Return every run below the root, whatever its state. A run that is damaged or cannot be read is listed
+    as that and stops nothing."""
     return [stored_run(folder, experiments) for folder in folders(root)]
 
 
 def stored_run(folder: Path, experiments: dict[str, type[Experiment]]) -> StoredRun:
-    """What is known of the run in a folder; one whose files hold other things than we write is damaged."""
+    """Return what is known of the run in a folder. If its files hold anything that we never write, its state
+    is `damaged`."""
     name, seeds, settings, seconds, finished, progress = (
         folder.parent.parent.name,
         (0, 0),
@@ -150,7 +155,7 @@ def stored_run(folder: Path, experiments: dict[str, type[Experiment]]) -> Stored
 
 
 def _progress(path: Path) -> dict[str, Any] | None:
-    """How far a run is, if it has left word."""
+    """Return how far a run is, as it wrote it into the file, or None if there is no file."""
     if not path.exists():
         return None
     told = read_json(path)

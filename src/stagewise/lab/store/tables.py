@@ -25,12 +25,13 @@ def check(path: Path) -> None:
 
 
 def save(dataset: xr.Dataset, path: Path) -> None:
-    """Write a dataset: as it is, or as a table with one row for every combination of setting, seed and
-    record, and the columns of what has no other dimension."""
+    """Write a dataset. A netCDF file holds it as it is; Parquet and CSV hold it as a table (`flat`) with one
+    row for every combination of setting, seed and record."""
     check(path)
     make_folder(path.absolute().parent)
     if path.suffix == ".nc":
-        # With its encoding, what was a whole number in a file stays one, and NaN becomes -2147483648.
+        # The encoding is dropped. With it, what was a whole number in a file would be written as one again,
+        # and NaN as -2147483648.
         plain = dataset.drop_encoding()
         write(path, lambda beside: plain.to_netcdf(beside, engine="scipy", format="NETCDF3_64BIT"))
         return
@@ -44,8 +45,9 @@ def save(dataset: xr.Dataset, path: Path) -> None:
 
 
 def flat(dataset: xr.Dataset):
-    """One row a record of a seed at a setting; what has further labels gets a column for each, such as
-    `loss[consistent]`."""
+    """Return a table with one row for every combination of setting, seed and record. An array with further
+    labels gets a column for each label, such as `loss[consistent]`; one with more than 256 labels is left
+    out."""
     import numpy as np
 
     along = [dim for dim in dataset.dims if dim in ("seed", "record") or dim in swept(dataset)]

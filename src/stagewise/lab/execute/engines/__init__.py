@@ -1,8 +1,8 @@
-"""Engines: where groups of jobs are computed. Results come through the run folders, so an engine returns
-nothing but what failed.
+"""Engines: where groups of blocks are computed. Results and failures are stored in the run folders, so an
+engine returns nothing.
 
-`process` computes in this process, one group after another; `pool` in several, on the cores of this machine;
-`ray` on a Ray cluster; `auto` in a pool where there are groups enough for it, else in this process."""
+`process` computes in this process, one group after another; `pool` in several processes, on the cores of this
+machine; `ray` on a Ray cluster; `auto` in a pool if there are enough groups for it, else in this process."""
 
 from __future__ import annotations
 
@@ -19,12 +19,13 @@ from stagewise.lab.store.block import Block
 from stagewise.lab.store.files import Damaged, read_json
 
 NAMES = ("auto", "process", "pool", "ray")
-ENOUGH = 3  # groups that are worth a pool: its workers must begin, and compile what they share once each
+# With fewer groups than this a pool gains nothing: each worker must start, and compile what groups share.
+ENOUGH = 3
 
 
 class Engine(Protocol):
-    """Computes groups; whatever cannot be computed is stored as failed, and the others go on, unless the
-    first failure is to end it."""
+    """Computes groups. A block that cannot be computed is stored as failed, and the others go on; with
+    `fail_fast` the first failure ends the work."""
 
     @property
     def workers(self) -> int:
@@ -56,7 +57,7 @@ def engine(name: str, workers: int | None = None, address: str | None = None) ->
 
 
 class AsFits:
-    """A pool where there are groups enough to be worth it, else this process."""
+    """Uses a pool if there are enough groups to be worth it, else this process."""
 
     @property
     def workers(self) -> int:
@@ -68,7 +69,7 @@ class AsFits:
 
 
 class InProcess:
-    """One group after another, here."""
+    """Computes one group after another in this process."""
 
     workers = 1
 
@@ -79,20 +80,20 @@ class InProcess:
 
 
 def attempt(group: Group, progress: Progress, fail_fast: bool = False) -> list[str]:
-    """Compute a group; of one that breaks, each block alone, so that only what is broken is stored as failed.
-    Returns the reasons."""
+    """Compute a group. If it breaks, each of its blocks is computed alone, so that only those that are broken
+    are stored as failed. Returns the reasons of those that failed."""
     from stagewise.lab.execute import interrupt
     from stagewise.lab.execute.compute import compute
 
     try:
         compute(group, progress)
         return []
-    except Unwritable:  # no fault of the job
+    except Unwritable:  # the disk is at fault, not the job
         raise
     except OSError as error:
         raise Refused(f"it stops here, and goes on with the same command: {error}") from error
-    except Exception as error:  # whatever a job does wrong is its result
-        interrupt.check()  # a library may have made another exception of a request to stop
+    except Exception as error:  # whatever goes wrong in a job is stored as its result
+        interrupt.check()  # a library may have turned a request to stop into another exception
         if len(group) == 1:
             return [_stored(group[0], error, progress)]
         reasons = []
@@ -104,23 +105,23 @@ def attempt(group: Group, progress: Progress, fail_fast: bool = False) -> list[s
 
 
 def parted(group: Group) -> list[Group]:
-    """The blocks of a group that broke, each alone from now on."""
+    """Return the unfinished blocks of a group that broke, each as a group that runs alone from now on."""
     for block in group:
         block.part()
     return [[block] for block in group if not block.finished]
 
 
 def how_far(group: Group) -> float:
-    """What share of a group's chunks another process has done."""
+    """Return which share of a group's chunks is done, as another process has written it."""
     try:
         told = read_json(group[0].folder / "progress.json")
         return min(1.0, told["chunk"] / told["chunks"])
     except (Damaged, KeyError, TypeError, ZeroDivisionError):
-        return 0.0  # nothing is told yet, or no longer
+        return 0.0  # nothing is written yet, or it is already deleted
 
 
 def _stored(block: Block, error: Exception, progress: Progress) -> str:
-    """Store that a job failed; the first line of why."""
+    """Store a block as failed. Returns its name and the first line of the reason."""
     first = one_line(error)
     block.fail(first + "\n\n" + "".join(traceback.format_exception(error)))
     progress.note(f"{block.folder} failed: {first}")

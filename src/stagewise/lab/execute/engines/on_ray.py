@@ -22,15 +22,15 @@ from stagewise.lab.execute.progress import Progress
 from stagewise.lab.store.block import FILES
 from stagewise.lab.store.files import make_folder, write
 
-TRIES = 5  # after a node is lost
-PATIENCE = 20  # seconds that tasks have to save what they have done
-LOST = ["lost"]  # instead of what failed: the worker or its node died, time and again
-LAST = "result.json"  # written last: it says that the others are there
+TRIES = 5  # how many times Ray tries a task again after its node is lost
+PATIENCE = 20  # seconds in which tasks that must stop can save what they have done
+LOST = ["lost"]  # returned in place of what failed, if the worker or its node died in every try
+LAST = "result.json"  # the file that is written last: it shows that the others are there
 
 
 class OnRay:
-    """A cluster at an address, or one that Ray starts on this machine. It is connected to at once, so that a
-    wrong address is refused before anything is planned."""
+    """A cluster at an address, or one that Ray starts on this machine. The connection is made at once, so
+    that a wrong address is refused before anything is planned."""
 
     def __init__(self, address: str | None = None):
         try:
@@ -101,7 +101,7 @@ class OnRay:
                     failed, refused, files = self._result(reference)
                     if refused:
                         raise Refused(refused)
-                    if failed is LOST and len(group) > 1:  # one of its blocks may be at fault: which?
+                    if failed is LOST and len(group) > 1:  # one block may be at fault: each runs alone
                         for one in parted(group):
                             submit(one)
                         continue
@@ -121,7 +121,7 @@ class OnRay:
             progress.end()
 
     def _cancel(self, references: list) -> None:
-        """Ask tasks to stop, which saves what they have done, and end those that do not."""
+        """Ask tasks to stop, so that they save what they have done, and end those that do not stop."""
         if references:
             for reference in references:
                 self.ray.cancel(reference, force=False)
@@ -149,8 +149,8 @@ class OnRay:
 def _work(
     stored: list[dict[str, Any]], root: str, token: str, begun: dict[str, bytes], fail_fast: bool = False
 ) -> tuple[list[str], str, dict[str, bytes]]:
-    """On a node: compute a group in the runs folder, or, if the node does not see it, in a folder of its own,
-    and send the files back."""
+    """Compute a group on a node, in the runs folder. A node that does not see this folder computes in a
+    folder of its own and sends the files back."""
     shared = Path(root)
     process.begin()
     try:
@@ -184,7 +184,7 @@ def _files(root: Path, folders: list[str]) -> dict[str, bytes]:
 
 
 def _store(files: dict[str, bytes], root: Path) -> None:
-    """Put files in their places, those that say that a run is finished last."""
+    """Write files to their places. The files that say that a run is finished are written last."""
     for name in sorted(files, key=lambda name: name.endswith(LAST)):
         path = root.joinpath(*name.split("/"))
         make_folder(path.parent)
@@ -192,8 +192,8 @@ def _store(files: dict[str, bytes], root: Path) -> None:
 
 
 def _check_reachable(address: str) -> None:
-    """Refuse at once where nobody listens, or something that is not Ray; Ray itself would try for a long
-    time."""
+    """Refuse at once if nobody listens at the address, or if what listens is not Ray; Ray itself would try
+    for a long time."""
     plain = address.removeprefix("ray://")
     if plain in ("auto", "local"):
         return

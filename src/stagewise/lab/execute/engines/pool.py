@@ -21,13 +21,14 @@ from stagewise.lab.execute.engines import attempt, how_far, parted
 from stagewise.lab.execute.jobs import Group, read_group, to_json
 from stagewise.lab.execute.progress import Progress
 
-LOOK_EVERY = 1.0  # seconds, at how far the workers are
-TRIES = 3  # that a group has if its worker dies
+LOOK_EVERY = 1.0  # seconds between two looks at how far the workers are
+TRIES = 3  # how many times a group is tried if its workers die
 
 
 class Pool:
-    """Workers are spawned, never forked. A group whose worker dies is tried again by a new one; if that dies
-    as well, each of its blocks alone, so that only the one that kills its worker fails."""
+    """Workers are spawned, never forked. A group whose worker dies is tried again by a new worker. If its
+    workers die TRIES times, each of its blocks is run alone, so that only the block that kills its worker
+    fails."""
 
     def __init__(self, workers: int | None = None):
         cores = threads.cores()
@@ -81,12 +82,13 @@ class Left:
         return any(self.by_name.values())
 
     def again(self, group: Group) -> None:
-        """Put a group back, before all others."""
+        """Put a group back, in front of all others."""
         self.by_name = {_name(group): [group, *self.by_name.pop(_name(group), [])]} | self.by_name
 
     def next_after(self, last: Group, others: Sequence[Group]) -> Group:
-        """More of the experiment that a worker did last, else of one that no other worker is at, else of the
-        one that has most left."""
+        """Return the next group for a worker: one of the experiment that it did last; else one of an
+        experiment that no other worker is at; else any. Of several experiments, the one with the most groups
+        left is chosen."""
         there = {name: groups for name, groups in self.by_name.items() if groups}
         if last and _name(last) in there:
             return there[_name(last)].pop(0)
@@ -100,8 +102,8 @@ def _name(group: Group) -> str:
 
 
 class Worker:
-    """A process on a core, and the group that it computes. It is begun when there is something to do, and
-    again after it died."""
+    """A process on a core, and the group that it computes. The process starts when it gets its first group,
+    and is started again after it died."""
 
     def __init__(self, core: int, root: Path, fail_fast: bool):
         self.core, self.root, self.fail_fast = core, root, fail_fast
@@ -120,11 +122,12 @@ class Worker:
 
     def begin(self, group: Group) -> None:
         self.group = group
-        with _interrupts_held():  # a worker inherits that, and ends when it is told to
+        with _interrupts_held():  # a worker inherits this, and ends when this process tells it to
             self.future = self.pool.submit(_work, to_json(group), str(self.root), self.fail_fast)
 
     def result(self) -> tuple[list[str], str]:
-        """What failed in the group, and why all must stop, if so; raises if the process has died."""
+        """Return what failed in the group, and why all work must stop, or an empty text if it need not.
+        Raises BrokenProcessPool if the process has died."""
         assert self.future is not None
         future, self.future = self.future, None
         return future.result()
@@ -134,7 +137,7 @@ class Worker:
         self._start()
 
     def end(self) -> None:
-        """Ask the process to stop, if it is at work: what it has done is saved at its next chunk."""
+        """Ask the process to stop, if it is at work. It saves what it has done before it ends."""
         if self.busy:
             for one in (self.pool._processes or {}).values():
                 if one.pid is not None:
@@ -143,7 +146,8 @@ class Worker:
 
 
 def _ended(workers: Sequence[Worker], progress: Progress) -> Iterator[Worker]:
-    """The workers that have ended their group, after a while; meanwhile, how far the others are."""
+    """Wait for at most LOOK_EVERY seconds, show how far the workers are, and yield those that have ended
+    their group."""
     at_work = {worker.future: worker for worker in workers if worker.future}
     began = time.monotonic()
     ended, _ = wait(at_work, LOOK_EVERY, FIRST_COMPLETED)
@@ -154,7 +158,8 @@ def _ended(workers: Sequence[Worker], progress: Progress) -> Iterator[Worker]:
 
 
 def _died(worker: Worker, died: Counter, left: Left, progress: Progress) -> list[str]:
-    """Begin a worker again that has died, and its group too, or its parts; what failed for good."""
+    """Start a worker again that has died, and put its group back, whole or as single blocks. Returns what has
+    failed for good."""
     group, begun = worker.group, worker.begun.is_set()
     worker.start_again()
     names = tuple(block.name for block in group)
@@ -178,7 +183,7 @@ def _died(worker: Worker, died: Counter, left: Left, progress: Progress) -> list
 
 @contextmanager
 def _interrupts_held():
-    """Hold Ctrl-C back for a moment. Processes that are started meanwhile never get it."""
+    """Hold Ctrl-C back for a moment. Processes that are started in that time never get it."""
     before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
     try:
         yield
@@ -187,8 +192,8 @@ def _interrupts_held():
 
 
 def _begin(core: int, parent: int, begun: Any) -> None:
-    """A worker has one core, the threads of a process of ours, takes SIGTERM as a request to stop, and ends
-    with its parent."""
+    """Begin a worker: it uses one core and the threads of a process of ours, takes SIGTERM as a request to
+    stop, and ends when its parent ends."""
     process.begin()
     if hasattr(os, "sched_setaffinity"):
         os.sched_setaffinity(0, {core})
@@ -206,7 +211,7 @@ def _begin(core: int, parent: int, begun: Any) -> None:
 
 
 def _work(stored: list[dict[str, Any]], root: str, fail_fast: bool) -> tuple[list[str], str]:
-    """Compute a group: what failed, and why all must stop, if so."""
+    """Compute a group. Returns what failed, and why all work must stop, or an empty text if it need not."""
     try:
         return attempt(read_group(stored, Path(root)), Progress(), fail_fast), ""
     except Refused as refusal:
