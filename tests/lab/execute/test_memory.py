@@ -30,6 +30,8 @@ def test_a_limit_of_the_machine_counts(monkeypatch, tmp_path):
     monkeypatch.setattr(memory, "_LIMITS", (most, used))
     most.write_text("5000\n"), used.write_text("1000\n")
     assert memory.available() == 4000
+    (tmp_path / "memory.stat").write_text("anon 300\ninactive_file 600\n")
+    assert memory.available() == 4600  # cached files are given back when they are needed
     most.write_text("max\n")
     assert memory.available() > 10**6
     with pytest.raises(sw.Refused, match="takes 1,000,000,000.0 GB of memory"):

@@ -69,6 +69,16 @@ def _arrays(tree: Any) -> Iterator[Any]:
     return (np.asarray(leaf) if np.isscalar(leaf) else leaf for leaf in jax.tree.leaves(tree))
 
 
+def _cached_files() -> int:
+    """The bytes that the control group counts as used but the kernel frees when they are needed: files that
+    were read or written."""
+    try:
+        lines = _LIMITS[1].with_name("memory.stat").read_text().splitlines()
+    except OSError:
+        return 0
+    return sum(int(line.split()[1]) for line in lines if line.startswith("inactive_file "))
+
+
 def available() -> float:
     """Return the bytes that are free for this process, or infinity if the system does not tell."""
     try:
@@ -78,6 +88,6 @@ def available() -> float:
         return float("inf")
     try:
         most, used = (int(path.read_text()) for path in _LIMITS)
-        return min(free, most - used)
+        return min(free, most - used + _cached_files())
     except (OSError, ValueError):  # no limit
         return free
