@@ -39,7 +39,8 @@ def test_every_sample_obeys_the_definition(groups, length):
     "groups, length, count", [(2, 3, 8), (3, 3, 24), (4, 3, 48), (8, 3, 224), (2, 4, 12), (4, 5, 448)]
 )
 def test_population_sizes(groups, length, count):
-    assert len(Mixture(groups, length).population().label) == count
+    task = Mixture(groups, length)
+    assert len(task.population().label) == task.population_size == count
 
 
 def test_sampler_draws_the_population():
