@@ -23,7 +23,7 @@ MOST_BYTES = 2 * 1024**3
 _FOLDER = "jax_compilation_cache_dir"
 _LIMITS = {
     "jax_compilation_cache_max_size": MOST_BYTES,
-    "jax_persistent_cache_min_compile_time_secs": 0.05,  # faster to compile again than to look up
+    "jax_persistent_cache_min_compile_time_secs": 0.0,  # small functions too: there are many
     "jax_persistent_cache_min_entry_size_bytes": 0,
 }
 

@@ -113,6 +113,23 @@ def test_recorded_attention_is_that_of_the_plain_model():
     np.testing.assert_allclose(found["off_one_hot"][0, 1], abs(pattern[:, 8:] - wanted).max(), rtol=1e-5)
 
 
+def test_answers_that_need_no_bit_are_not_counted_as_hits():
+    """In the format of the code the separator is an answer, and needs none."""
+    settings = tiny(scale=0.5, embedding_scale=1.0, **{"task.format": "code"})
+    weights, constants = lane(settings)
+    rule, text = settings.program().rule, Text(**constants["text"])
+    inputs = unpacked(constants["validation"], 8)[:64]
+    tokens = spell(inputs, text.sums, rule.separated).tokens
+    pattern = np.asarray(GPT(**weights["model"], heads=2).attention(tokens)["layer1.head2"])
+    looks = np.asarray(text.looks).T
+    assert looks[0].sum() == 0 < looks[1].sum()
+    needed = {bit: int(np.flatnonzero(row)[0]) for bit, row in enumerate(looks) if row.sum()}
+    hits = [(pattern[:, rule.first + answer].argmax(-1) == place).mean() for answer, place in needed.items()]
+    np.testing.assert_allclose(
+        rule.watch(GPT(**weights["model"], heads=2), text, inputs)["hits"][0, 1], np.mean(hits)
+    )
+
+
 def test_cross_entropy_is_the_mean_over_the_answers_that_count():
     logits, labels = jnp.array([[[0.0, 2.0], [1.0, 0.0], [9.0, 0.0]]]), jnp.array([[1, 1, 1]])
     expected = np.mean([np.log(1 + np.exp(-2)), np.log(1 + np.exp(1))])
