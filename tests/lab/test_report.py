@@ -211,3 +211,28 @@ def test_the_page_fits_phones_and_wide_screens(quick, browser, width, scheme):
     )
     (quick.report.parent / SHOTS).mkdir(exist_ok=True)
     page.screenshot(path=quick.report.parent / SHOTS / f"{width}.png")
+
+
+def test_a_painter_in_a_process_of_its_own_draws_the_same(quick_mixture, tmp_path):
+    import os
+    from pathlib import Path
+
+    from stagewise.lab import catalogue
+    from stagewise.lab.judge.ledger import experiments_of
+    from stagewise.lab.report.painter import WORTH, Painter
+    from stagewise.lab.store.run import stored_runs
+
+    root = Path(os.environ.get("STAGEWISE_QUICK_RUNS") or quick_mixture.report.parent / "runs")
+    figures = list(catalogue.papers()["mixture"].figures().values())[: WORTH + 1]
+    done = stored_runs([e for figure in figures for e in experiments_of(figure.needs_at("quick"))], root)
+    found = {}
+    for alone in (True, False):
+        painter = Painter(figures, "quick", root, tmp_path / str(alone), alone)
+        painter.begin()
+        painter.paint()
+        found[alone] = painter.drawn(done)
+        painter.end()
+        assert painter.alone == alone
+    assert found[True] == found[False] and not found[True][1]
+    for path in (tmp_path / "True" / "figures").iterdir():
+        assert path.read_bytes() == (tmp_path / "False" / "figures" / path.name).read_bytes()

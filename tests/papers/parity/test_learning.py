@@ -36,6 +36,7 @@ def tiny(**changes):
         bits=8,
         secret_size=changes.pop("secret_size", 2),
         chain_of_thought=changes.pop("chain_of_thought", True),
+        format=changes.pop("format", "paper"),
     )
     return GPTTraining(task=task, **TINY | changes)
 
@@ -115,7 +116,7 @@ def test_recorded_attention_is_that_of_the_plain_model():
 
 def test_answers_that_need_no_bit_are_not_counted_as_hits():
     """In the format of the code the separator is an answer, and needs none."""
-    settings = tiny(scale=0.5, embedding_scale=1.0, **{"task.format": "code"})
+    settings = tiny(scale=0.5, embedding_scale=1.0, format="code")
     weights, constants = lane(settings)
     rule, text = settings.program().rule, Text(**constants["text"])
     inputs = unpacked(constants["validation"], 8)[:64]
