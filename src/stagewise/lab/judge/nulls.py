@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from stagewise.lab.judge.verdict import HOLDS, Interval
+from stagewise.lab.judge.verdict import BROKEN, HOLDS, Interval
 from stagewise.lazy import xr
 
 ALLOWED = 0.05  # share of false `holds` that a 95 % interval has by itself
@@ -62,8 +62,16 @@ def calibrated(
     """Put a judge to its null, so many times; the same generator for all machines."""
     rng = np.random.default_rng(0)
     with np.errstate(all="ignore"), warnings.catch_warnings(action="ignore"):  # of what is nonsense by intent
-        outcomes = [judge(**null.make(dict(given), arms, rng)).outcome for _ in range(trials)]
+        outcomes = [_outcome(judge, null.make(dict(given), arms, rng)) for _ in range(trials)]
     return Calibration(null.what, outcomes.count(HOLDS), trials)
+
+
+def _outcome(judge: Callable[..., Any], given: Needs) -> str:
+    """The outcome on a null. A judge may break on data that make no sense; then it was not fooled."""
+    try:
+        return judge(**given).outcome
+    except (ArithmeticError, ValueError, IndexError):
+        return BROKEN
 
 
 def shuffled(need: str, *along: str, what: str = "") -> Null:
