@@ -63,7 +63,7 @@ def merge_into(path: Path, entries: Iterable[Entry], preset: str) -> list[str]:
     quick = _quick_beside(path)
     for entry in entries:
         line, old = _line(entry, quick), lines.get(entry.claim.id)
-        if old and entry.verdict.outcome == UNTESTED:
+        if old and old["verdict"] != UNTESTED == entry.verdict.outcome:
             continue
         if old and (whole := _added(old, line, entry)):
             told.append(f"{line['id']}: {old['seeds']} and {line['seeds']} seeds, {whole['seeds']} in all")
