@@ -50,14 +50,21 @@ def beyond(entries: Sequence[Entry]) -> str:
 
 def _columns(preset: str, others: Kept) -> str:
     """What stands over the columns, where there are several."""
-    names = "".join(f"<span>{text(name)}</span>" for name in (preset, *others))
+    names = "".join(_column(text(name)) for name in (preset, *others))
     return f'<p class="presets soft">{names}</p>' if others else ""
 
 
-def _elsewhere(claim: str, others: Kept) -> str:
-    """The verdicts at other presets, one below another's name; a dash where a claim was not judged."""
-    found = (lines.get(claim, {}).get("verdict", "") for lines in others.values())
-    return "".join(f"<span>{verdict(outcome) if outcome else '–'}</span>" for outcome in found)
+def _verdicts(entry: Entry, others: Kept) -> str:
+    """The verdict here, then those at other presets, each below its preset's name; a dash where a claim was
+    not judged."""
+    here = verdict(entry.verdict.outcome)
+    found = (lines.get(entry.claim.id, {}).get("verdict", "") for lines in others.values())
+    there = [verdict(outcome) if outcome else "–" for outcome in found]
+    return "".join(map(_column, (here, *there))) if others else f"{here} "
+
+
+def _column(inner: str) -> str:
+    return f'<span class="column">{inner}</span>'
 
 
 def _at_others(claim: str, others: Kept) -> list[tuple[str, str]]:
@@ -140,7 +147,7 @@ def _claim(entry: Entry, used: Mapping[Figure, frozenset], others: Kept) -> str:
     return (
         f'<details class="claim" id="{text(anchor(claim.id))}" data-paper="{text(claim.paper)}" '
         f'data-verdict="{text(entry.verdict.outcome)}">'
-        f"<summary>{verdict(entry.verdict.outcome)}{_elsewhere(claim.id, others)} "
+        f"<summary>{_verdicts(entry, others)}"
         f"<b>{text(claim.id)}</b>{ours} "
         f"<span>{text(claim.statement)}</span></summary>{more}</details>"
     )
