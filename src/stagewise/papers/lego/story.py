@@ -22,7 +22,7 @@ def sentence() -> Example:
     import jax
 
     task, length = Lego(Action("C4"), variables=9), 3
-    drawn = task.sample(jax.random.key(0), 1, length)
+    drawn = jax.jit(task.sample, static_argnums=(1, 2))(jax.random.key(0), 1, length)
     variables, actions, values = (
         np.asarray(part[0]) for part in (drawn.variables, drawn.actions, drawn.values)
     )

@@ -18,7 +18,7 @@ def sequence() -> Example:
     import jax
 
     task = Mixture(groups=3, length=5)
-    drawn = task.sample(jax.random.key(1), 1)
+    drawn = jax.jit(task.sample, static_argnums=1)(jax.random.key(1), 1)  # one compilation, not one each
     signals, signs = np.asarray(drawn.signal[0]), np.asarray(drawn.sign[0])
     tokens = [("-" if sign < 0 else "") + task.signals[signal] for signal, sign in zip(signals, signs)]
     counts, group = int(drawn.answer[0]), int(np.flatnonzero(signals < task.groups)[0])

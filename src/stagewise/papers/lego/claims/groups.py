@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import cache
+
 import numpy as np
 
 from stagewise.lab.judge.claims import claim
@@ -11,6 +13,17 @@ from stagewise.tasks.groups import Action, fibres, group
 
 CYCLIC = tuple(f"C{n}" for n in range(3, 9))
 SYMMETRIC = ("S3", "S4", "S5")
+
+
+@cache
+def _drawn(length: int):
+    """The task of 64 variables, and 256 sentences of a length."""
+    import jax
+
+    from stagewise.tasks.lego import Lego
+
+    task = Lego(Action("S4"), variables=64)
+    return task, jax.jit(task.sample, static_argnums=(1, 2))(jax.random.key(length), 256, length)
 
 
 @claim(
@@ -28,14 +41,9 @@ def sentences_are_valid(shifted: int) -> Verdict:
     actions.
 
     Threshold: without exception in 256 sentences of each length, because validity is a definition."""
-    import jax
-
-    from stagewise.tasks.lego import Lego
-
     broken, uneven = 0, 0.0
     for length in (5, 63):
-        task = Lego(Action("S4"), variables=64)
-        drawn = task.sample(jax.random.key(length), 256, length)
+        task, drawn = _drawn(length)
         variables, actions, values = (
             np.asarray(drawn.variables),
             np.roll(drawn.actions, shifted, axis=1),
