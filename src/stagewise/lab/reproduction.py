@@ -83,6 +83,7 @@ def reproduce(
     rounding errors, and verdicts that change are marked. `into` names a kept ledger to add the lines to, and
     `ledgers` a folder of kept ones, whose verdicts the report shows beside these."""
     check_preset(preset)
+    require(0 <= nulls <= 10_000, f"nulls must lie between 0 and 10000, not {nulls} (set --nulls)")
     asked, claims = preset, claims_named(name)
     if first_seed:
         preset = Preset.but(preset, first_seed=first_seed)
@@ -98,6 +99,7 @@ def reproduce(
     if into:
         prepare_for(Path(into), progress.note)
         check_is_of(Path(into), asked)
+    kept = kept_lines(Path(ledgers)) if ledgers else {}
     found = engines.engine(engine, workers, address)
     experiments, figures = wanted(claims, preset)
     if stored_only:
@@ -125,7 +127,6 @@ def reproduce(
         charts, undrawn = painter.drawn(done)
     finally:
         painter.end()
-    kept = kept_lines(Path(ledgers)) if ledgers else {}
     report = write(papers_of(claims), entries, charts, preset, done, target, kept)
     return Reproduction(entries, undrawn, target / "ledger.json", report, added)
 

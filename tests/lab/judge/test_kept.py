@@ -124,6 +124,12 @@ def test_bad_ledgers_are_refused_before_anything_is_run(runs, tmp_path, capsys):
     assert "is not a ledger" in capsys.readouterr().err
     assert main(["reproduce", "mixture.fig1c", "--preset", "standard", "--into", str(other), *words]) == 2
     assert "is a ledger of preset quick" in capsys.readouterr().err
+    assert main(["reproduce", "mixture.fig1c", "--ledgers", str(tmp_path), *words]) == 2
+    assert "torn.json is not a ledger" in capsys.readouterr().err
+    assert main(["reproduce", "mixture.fig1c", "--nulls", "-5", *words]) == 2
+    assert "nulls must lie between 0 and 10000" in capsys.readouterr().err
+    assert main(["reproduce", "mixture.fig1c", "--first_seed", "-5", *words]) == 2
+    assert "first_seed must lie between" in capsys.readouterr().err
     with pytest.raises(Refused):
         kept.read(tmp_path / "nothing.json")
 
