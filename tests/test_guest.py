@@ -60,6 +60,7 @@ def plain() -> dict[str, str]:
     return {name: value for name, value in os.environ.items() if not name.startswith(ours)}
 
 
+@pytest.mark.slow
 @pytest.mark.oracle
 def test_a_notebook_keeps_it_too(runs, oracle):
     """A kernel has threads and a loop of its own; a precision set for one thread would not reach another."""

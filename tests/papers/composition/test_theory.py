@@ -261,6 +261,7 @@ def test_constructions_refuse_levels_that_cannot_be_doubled_up_to(build):
         theorem9(Composition(4, 3).draw_hidden(np.random.default_rng(0)), sequences(Composition(4, 3)), 1)
 
 
+@pytest.mark.slow
 def test_encoder_learns_one_hop_and_is_probed():
     small = replace(EncoderTraining().encoder, layers=2, width=16, heads=2)
     for form in ("token", "readouts"):

@@ -121,6 +121,7 @@ def test_the_neurons_that_ride_along_move_as_in_the_six_kinds():
     assert not np.any(ours["H"][there:]) and not np.any(ours["N"][there:])
 
 
+@pytest.mark.slow
 def test_the_flow_agrees_with_scipy(runs):
     settings = TwoPhases(
         task=Cooccurrence(12, 5, 35, "distinct"), width=16, neurons=8, target_loss=0.05, seeds=1
