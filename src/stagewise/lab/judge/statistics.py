@@ -93,7 +93,7 @@ def every_seed(name: str, happened: Any) -> Verdict:
             outcome=INCONCLUSIVE,
             why=f"not in {failed} of {np.size(happened)} seeds",
             margin=0.0,
-            decides="fewer than half of more seeds would turn it; that it failed in some stays",
+            decides="no number of seeds can make it hold, since some failed; it fails if most do",
             figures=figures,
         )
     return replace(verdict, figures=figures)

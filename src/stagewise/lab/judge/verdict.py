@@ -97,7 +97,7 @@ def exactly(name: str, value: float, *, at_least: float = -math.inf, at_most: fl
         {name: Interval.exact(value)},
         "exact",
         margin=min(_decades(value, at_least), _decades(at_most, value)),
-        figures={name: {"rule": "exactly", "values": value, "given": _given(at_least, at_most)}},
+        figures={name: {"rule": "exactly", "values": value, "given": given(at_least, at_most)}},
     )
 
 
@@ -141,10 +141,6 @@ def seeds_needed(seeds: int, margin: float) -> str:
 
 def given(at_least: float, at_most: float) -> dict[str, float]:
     """Thresholds by name, those that bound."""
-    return _given(at_least, at_most)
-
-
-def _given(at_least: float, at_most: float) -> dict[str, float]:
     both = {"at_least": at_least, "at_most": at_most}
     return {name: float(value) for name, value in both.items() if math.isfinite(value)}
 
